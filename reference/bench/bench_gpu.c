@@ -2,9 +2,8 @@
  *
  *   bench_gpu [rows] [dim] [heads] [causal] [kernels]
  *
- * Useful products, each 2 rows keys dim. In double: forward 2 (Q K^T, P V); backward 6 (Q K^T, dO V^T, dS K, P K, dS^T Q, P^T dO).
- * Roughly, for sigmas and bounds: forward 2 (P |V|, P^2 V^2), backward 9 (three for each gradient). The peak is held against those
- * in double alone. `kernels` times every kernel alone.
+ * Useful products, each 2 rows keys dim: forward 2 (Q K^T, P V); backward 6 (Q K^T, dO V^T, dS K, P K, dS^T Q, P^T dO). The
+ * products for sigmas and bounds alone, forward 3 and backward 9, do not count. `kernels` times every kernel alone.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -12,21 +12,16 @@
 #include <fref/gpu.h>
 
 enum {
-    FREF__TILE = 64,        /* rows or keys whose sums one block makes, and the columns */
-    FREF__PAD = 128,        /* rows and keys are padded to this; rows of a tile of scores */
-    FREF__STEP = 16,        /* keys or rows that are weighed at a time */
-    FREF__WIDE = 128,       /* columns of a wide tile, */
-    FREF__WIDE_HEIGHT = 32, /* its rows or keys, */
-    FREF__WIDE_STEP = 32,   /* and what it weighs at a time */
-    FREF__SEGMENT =
-        8192,        /* keys or rows that a rough sum adds before it becomes a double; weigh.cuh */
+    FREF__TILE = 64, /* rows or keys whose sums one block makes, and the columns */
+    FREF__PAD = 128, /* rows and keys are padded to this; rows of a tile of scores */
+    FREF__STEP = 16, /* keys or rows that are weighed at a time */
     FREF__DEPTH = 8, /* channels of scores at a time */
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,
-    FREF__OF_RELATION = 4760, /* doubles of shared memory, beside scores; relate.cuh */
+    FREF__OF_RELATION = 4504, /* doubles of shared memory, beside scores; relate.cuh */
     FREF__RELATED_ROWS = 256, /* that a block relates at least, */
     FREF__RELATED_SHARES =
-        6144, /* and floats that it then leaves for those that relate the others */
+        5120, /* and doubles that it then leaves for those that relate the others */
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 256,
@@ -84,8 +79,7 @@ typedef struct fref__gradient {
 } fref__gradient;
 
 typedef enum fref__kind {
-    FREF__FORWARD,      /* P against V, |V| and V^2 */
-    FREF__FORWARD_KEPT, /* the same, and the kept keys against |V| */
+    FREF__FORWARD,
     FREF__DQ,
     FREF__DK,
     FREF__DV,
@@ -111,7 +105,6 @@ typedef struct fref__call {
     int32_t masked;                      /* by elements or tiles */
     int32_t scored;                      /* a modification, a bias, a mask or alibi */
     int32_t sloped;                      /* its slope is not 1 everywhere */
-    int32_t kept;                        /* which keys count is not a matter of the range alone */
     int32_t judged;
     double floor_ds; /* of dS: eta over min(1, |scale|) */
 
@@ -134,12 +127,7 @@ typedef struct fref__call {
     int64_t norms;           /* all keys of the problem, padded */
     double *norm_k, *norm_v; /* [heads_k or heads_v][norms] */
     double *peak_k, *peak_v; /* [heads_k or heads_v][norms / TILE]: the longest */
-    double *extent[4]; /* of q, d_o [heads], k [heads_k], v [heads_v] of the slice, [2]: the largest
-                          norm, at least the largest 1 / |x| */
-    double *row_stats; /* [heads][rows_padded] */
-    double *tile_v;    /* [heads_v][keys_padded / TILE][ld_v]: sums of |V|; NULL: not wanted */
-    double *kept_v;    /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row; NULL:
-                          not wanted */
+    double *row_stats;       /* [heads][rows_padded] */
 
     double *
         x; /* scores; the facts make exp(score - shift) of them unless `keeps_scores`, -inf stays */
@@ -147,11 +135,10 @@ typedef struct fref__call {
     double *extra, *pull;                    /* with `scored`; src/score.h */
     double *slope, *curvature, *slope_extra; /* with `sloped` */
     fref__facts *facts;                      /* [heads][rows_padded] */
-    double *largest[2];          /* [heads]: no weight of the chunk exceeds it, of P; of dS */
     double *sum[FREF__SUMS];     /* [heads][rows_padded or keys_padded][ld]; of a forward [parts] of
                                     them, one behind the other */
-    int32_t parts, keys_of_part; /* blocks that share the keys of a forward's tile, 1: not wide
-                                    ones; of each but the last, a multiple of TILE */
+    int32_t parts, keys_of_part; /* blocks that share the keys of a forward's tile; of each but
+                                    the last, a multiple of TILE */
     uint8_t *lossy; /* [heads][rows_padded or keys_padded / TILE]: some weight may be flushed; else
                        there is no sum of them */
     int32_t first_chunk;  /* sums over rows start with this one */
@@ -164,11 +151,10 @@ typedef struct fref__call {
     int32_t freedom;
     double *channels[4]; /* 1 / nch of q [all heads of K] and d_o [all heads of V], the most of the
                             group, of k [heads_k], v [heads_v]; NULL: not wanted */
-    int32_t relations,
-        beside; /* blocks before those of the scores: they make channels; and after them kept_v */
+    int32_t relations;   /* blocks before those of the scores: they make channels */
     fref__related *related; /* of each relation: head and pair of tiles of channels */
     int32_t related_parts;  /* blocks that share a relation's rows */
-    float *shares; /* [relations][related_parts][RELATED_SHARES]: what these have, where they are
+    double *shares; /* [relations][related_parts][RELATED_SHARES]: what these have, where they are
                       more than one */
     uint32_t *related_blocks; /* [4][heads]: relations that are done of each group, at its first
                                  head; then of each relation, parts; all 0 before and after */

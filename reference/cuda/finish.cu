@@ -37,18 +37,16 @@ template <int COUNT> struct batch {
     double lost[BATCH]; /* of what may be flushed; there is none where nothing may */
 };
 
-/* Of the first `count` sums; zeros of the others. */
 template <int COUNT>
 __device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT],
-                                                   const double *lost, bool lossy, int64_t at,
-                                                   int count = COUNT)
+                                                   const double *lost, bool lossy, int64_t at)
 {
     batch<COUNT> b;
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
 #pragma unroll
         for (int i = 0; i < BATCH; i++)
-            b.sum[k][i] = k < count ? sum[k][at + i * LANES] : 0.0;
+            b.sum[k][i] = sum[k][at + i * LANES];
 #pragma unroll
     for (int i = 0; i < BATCH; i++)
         b.lost[i] = lossy ? lost[at + i * LANES] : 0.0;
@@ -121,9 +119,9 @@ struct of_rows {
     const uint8_t *lossy;
     destination to;
     double *nu, *neff, *largest;
-    int64_t row, out, ld;     /* where the row's sums are; where its answers go */
-    int dim, parts, in_parts; /* of the first in_parts sums, and of what is lost, */
-    int64_t apart;            /* so many doubles from one to the next */
+    int64_t row, out, ld; /* where the row's sums are; where its answers go */
+    int dim, parts;       /* of all sums, */
+    int64_t apart;        /* so many doubles from one to the next */
     double per_channel;
     bool as_one; /* an error moves the whole row */
 };
@@ -141,7 +139,7 @@ __device__ __forceinline__ void finish_row(const finished &w, const fref__facts 
         batch<COUNT> b = load_batch<COUNT>(o.sum, o.lost, lossy, at);
 #pragma unroll 2
         for (int part = 1; part < o.parts; part++)
-            add(&b, load_batch<COUNT>(o.sum, o.lost, lossy, at + part * o.apart, o.in_parts));
+            add(&b, load_batch<COUNT>(o.sum, o.lost, lossy, at + part * o.apart));
         answer e[BATCH] = {};
 #pragma unroll
         for (int i = 0; i < BATCH; i++)
@@ -222,9 +220,8 @@ __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
                                          const fref__facts &f)
 {
     const fref_forward_out &to = c.forward;
-    const double *const sum[] = { c.sum[0], c.sum[1], c.sum[2], c.kept ? c.sum[3] : c.kept_v };
     const int64_t head = c.head0 + w.slot;
-    of_rows o = { sum,      c.sum[FREF__SUMS - 1],
+    of_rows o = { c.sum,    c.sum[FREF__SUMS - 1],
                   c.lossy,  { to.o, to.o_sigma, to.o_bound },
                   to.o_nu,  to.o_neff,
                   to.amax_o };
@@ -233,7 +230,6 @@ __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
     o.ld = c.ld_v;
     o.dim = (int)c.problem.dim_v;
     o.parts = c.parts;
-    o.in_parts = c.kept ? 4 : 3;
     o.apart = apart_of(c);
     o.per_channel =
         to.o_nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;

@@ -97,25 +97,24 @@ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const __grid_constant__ fref
 namespace fref
 {
 
-/* Beyond it a square is no float any more: 2^120, the upper half of its bits. */
+/* Beyond it a problem is left to the reference in C: 2^120, the upper half of its bits. */
 constexpr uint32_t LARGEST_INPUT = (1023 + 120) << 20;
 
 /* LANES read a row, two channels each at a time, AT_ONCE times before the first is waited for. */
 enum {
     DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE,
     DECODE_STEP = 2 * DECODE_LANES,
-    DECODE_AT_ONCE = 8,
-    DECODE_WARPS = FREF__DECODE_THREADS / 32
+    DECODE_AT_ONCE = 8
 };
 
 /* TILE rows of one tensor of one head, as a block reads them. */
 struct piece {
     const fref_tensor *from;
-    int which;        /* of fref__call.extent */
+    int which;        /* of q, d_o, k, v */
     uint32_t slot, n; /* head of the slice; the first row or key */
     batch_head head;
     int dim, ld;
-    double *to, *norm, *peak, *sums, *extent; /* of this piece; NULL: not wanted */
+    double *to, *norm, *peak; /* of this piece; NULL: not wanted */
 };
 
 /* Rows: of Q, of dO where there is one. Keys: of K and V, the key set or with `norms` all keys. */
@@ -145,7 +144,6 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
                   norm = p.slot * c.norms + p.n;
     p.dim = (int)(p.which % 2 == 0 ? c.problem.dim_qk : c.problem.dim_v);
     p.ld = (int)(p.which % 2 == 0 ? c.ld_qk : c.ld_v);
-    p.extent = norms ? nullptr : c.extent[p.which] + 2 * p.slot;
     switch (p.which) {
     case 0:
         p.from = &c.q;
@@ -168,7 +166,6 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
         p.to = norms ? nullptr : c.keys_v + key * p.ld;
         p.norm = all ? c.norm_v + norm : nullptr;
         p.peak = all ? c.peak_v + norm / FREF__TILE : nullptr;
-        p.sums = c.tile_v != nullptr && !norms ? c.tile_v + key / FREF__TILE * p.ld : nullptr;
         break;
     }
     p.head = p.which < 2    ? batch_head_of(c.head0 + p.slot, c.problem.heads_q)
@@ -257,18 +254,17 @@ __device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2],
             bits[m][i] = n + i < dim ? bits_at(from.data, TYPE, row + (n + i) * from.stride[3]) : 0;
 }
 
-/* What a lane has seen of its row. The least magnitude that is not 0 and the largest: the upper
- * half of their bits; of the least, less 1. */
+/* What a lane has seen of its row. The largest magnitude: the upper half of its bits. */
 struct seen {
     double squares;
-    uint32_t least, largest;
+    uint32_t largest;
 };
 
 template <fref_type TYPE> __device__ __forceinline__ seen decode_row(const piece &p, int64_t row)
 {
     const double descale = p.from->descale != 0.0 ? p.from->descale : 1.0;
     double *to = p.to != nullptr ? p.to + (int64_t)(threadIdx.x / DECODE_LANES) * p.ld : nullptr;
-    seen s = { 0.0, UINT32_MAX, 0 };
+    seen s = { 0.0, 0 };
     for (int n = threadIdx.x % DECODE_LANES * 2; n < p.ld; n += DECODE_STEP * DECODE_AT_ONCE) {
         uint32_t bits[DECODE_AT_ONCE][2];
         load_pairs<TYPE>(bits, *p.from, row, n, row < 0 ? 0 : p.dim);
@@ -281,7 +277,6 @@ template <fref_type TYPE> __device__ __forceinline__ seen decode_row(const piece
                 const uint32_t upper = (uint32_t)(__double_as_longlong(fabs(value)) >> 32);
                 s.squares += value * value;
                 s.largest = upper > s.largest ? upper : s.largest;
-                s.least = upper - 1 < s.least ? upper - 1 : s.least;
             }
             if (to != nullptr)
                 *(pair *)(to + n + DECODE_STEP * m) = two;
@@ -306,10 +301,8 @@ __device__ __forceinline__ seen decode_row_of_any(const piece &p, int64_t row)
     }
 }
 
-/* Norms of the piece's rows, the longest, and what bounds their elements: a warp. 1 / |x| by the
- * difference of exponents, at most 1/8 more than it is. */
-__device__ __forceinline__ void write_norms(const piece &p, const double *norm,
-                                            const uint32_t *least)
+/* Norms of the piece's rows, and the longest: a warp. */
+__device__ __forceinline__ void write_norms(const piece &p, const double *norm)
 {
     const int lane = threadIdx.x;
     double longest = 0.0;
@@ -319,39 +312,8 @@ __device__ __forceinline__ void write_norms(const piece &p, const double *norm,
         longest = fmax(longest, norm[r]);
     }
     longest = largest_of_warp(longest);
-    const uint32_t smallest =
-        __reduce_min_sync(0xffffffff, lane < DECODE_WARPS ? least[lane] : UINT32_MAX);
-    if (lane != 0)
-        return;
-    if (p.peak != nullptr)
+    if (lane == 0 && p.peak != nullptr)
         *p.peak = longest;
-    if (p.extent == nullptr)
-        return;
-    raise(p.extent, longest);
-    if (smallest != UINT32_MAX)
-        raise(p.extent + 1, __longlong_as_double((2046LL << 52) - ((int64_t)(smallest + 1) << 32)));
-}
-
-/* Sums of |V| over the piece, a thread for each column and some of the rows. */
-__device__ __forceinline__ void write_tile_sums(const piece &p)
-{
-    constexpr int PARTS = FREF__DECODE_THREADS / FREF__TILE, ROWS = FREF__TILE / PARTS;
-    __shared__ double part[PARTS][FREF__TILE];
-    const int at = (int)threadIdx.x % FREF__TILE, mine = (int)threadIdx.x / FREF__TILE;
-    for (int first = 0; first < p.ld; first += FREF__TILE) {
-        double sum = 0.0;
-#pragma unroll
-        for (int n = 0; n < ROWS; n++)
-            sum += fabs(p.to[(mine * ROWS + n) * p.ld + first + at]);
-        part[mine][at] = sum;
-        __syncthreads();
-        if (mine == 0)
-            for (int n = 1; n < PARTS; n++)
-                sum += part[n][at];
-        if (mine == 0)
-            p.sums[first + at] = sum;
-        __syncthreads();
-    }
 }
 
 } // namespace fref
@@ -364,7 +326,6 @@ extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS,
 {
     __shared__ int64_t place_of[FREF__TILE];
     __shared__ double norm[FREF__TILE];
-    __shared__ uint32_t least[DECODE_WARPS];
     __shared__ fref__span half[FREF__TILE / 32];
     const piece p = piece_of_block(c, norms != 0);
     if (threadIdx.x < FREF__TILE)
@@ -380,14 +341,9 @@ extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS,
     if (s.largest >= LARGEST_INPUT)
         *c.trouble = 1;
     s.squares = sum_of_lanes<DECODE_LANES>(s.squares);
-    s.least = __reduce_min_sync(0xffffffff, s.least);
     if (threadIdx.x % DECODE_LANES == 0)
         norm[threadIdx.x / DECODE_LANES] = sqrt(s.squares);
-    if (threadIdx.x % 32 == 0)
-        least[threadIdx.x / 32] = s.least;
     __syncthreads();
     if (threadIdx.x < 32)
-        write_norms(p, norm, least);
-    if (p.sums != nullptr)
-        write_tile_sums(p);
+        write_norms(p, norm);
 }

@@ -56,18 +56,6 @@ __device__ __forceinline__ void multiply(double c[4], const double a[4], const d
 #endif
 }
 
-/* The same of TF32 numbers: floats whose last 13 bits are 0. Products are exact; each addition to c
- * may lose 2^-23 of it. */
-__device__ __forceinline__ void multiply_roughly(float c[4], const float a[4], const float b[2])
-{
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, "
-                 "%6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])),
-                   "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
-                   "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-}
-
 #endif
 
 } // namespace fref

@@ -7,10 +7,9 @@ namespace fref
 
 enum {
     FREEDOM_ROWS = 1024,
-    RELATE_ROWS = 64,           /* at a time */
-    RELATE_LD = FREF__TILE + 8, /* no lanes meet in a bank */
-    SHARES = 16 +
-        2 * 4, /* floats that a thread has of a relation: of C, and as doubles of squares */
+    RELATE_ROWS = 32,           /* at a time */
+    RELATE_LD = FREF__TILE + 4, /* no lanes meet in a bank */
+    SHARES = 16 + 4,            /* doubles that a thread has of a relation: of C, and of squares */
     WARPS = FREF__THREADS / 32,
     HELD = RELATE_ROWS / WARPS
 };
@@ -59,7 +58,7 @@ __device__ __forceinline__ relation find_relation(const fref__call &c)
 
 /* The shared memory of a block. */
 struct relating {
-    float staged[2][RELATE_ROWS][RELATE_LD]; /* of lines and columns */
+    double staged[2][RELATE_ROWS][RELATE_LD]; /* of lines and columns */
     double per[2 * FREF__TILE];
     fref__related parts[WARPS];
     uint32_t ends[2][WARPS];
@@ -137,12 +136,11 @@ __device__ __forceinline__ void load_rows(held_rows *held, const relation &r,
     }
 }
 
-/* The rows from `first` on, in units that leave the longest below 1; adds the squares of the
- * thread's channels. */
-__device__ __forceinline__ void stage_rows(float to[2][RELATE_ROWS][RELATE_LD],
+/* The rows from `first` on; adds the squares of the thread's channels. */
+__device__ __forceinline__ void stage_rows(double to[2][RELATE_ROWS][RELATE_LD],
                                            double squares[2][2], const relation &r,
                                            const freedom_rows &rows, const held_rows &held,
-                                           int first, double unit)
+                                           int first)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -151,52 +149,50 @@ __device__ __forceinline__ void stage_rows(float to[2][RELATE_ROWS][RELATE_LD],
             continue;
 #pragma unroll
         for (int n = 0; n < HELD; n++) {
-            const double by = first + warp + n * WARPS < rows.used ? unit : 0.0;
-            const double x[2] = { held.at[side][n].x[0] * by, held.at[side][n].x[1] * by };
-            squares[side][0] += x[0] * x[0];
-            squares[side][1] += x[1] * x[1];
-            *(float2 *)&to[side][warp + n * WARPS][2 * lane] = { cut((float)x[0]),
-                                                                 cut((float)x[1]) };
+            const bool used = first + warp + n * WARPS < rows.used;
+            const pair x = used ? held.at[side][n] : pair{ { 0.0, 0.0 } };
+            squares[side][0] += x.x[0] * x.x[0];
+            squares[side][1] += x.x[1] * x.x[1];
+            *(pair *)&to[side][warp + n * WARPS][2 * lane] = x;
         }
     }
 }
 
 /* A warp has 16 lines and 32 columns. */
-__device__ __forceinline__ void multiply_rows(float sum[4][4],
-                                              const float left[RELATE_ROWS][RELATE_LD],
-                                              const float right[RELATE_ROWS][RELATE_LD])
+__device__ __forceinline__ void multiply_rows(double sum[4][4],
+                                              const double left[RELATE_ROWS][RELATE_LD],
+                                              const double right[RELATE_ROWS][RELATE_LD])
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, line = warp / 2 * 16 + lane / 4,
               column = warp % 2 * 32 + lane / 4;
 #pragma unroll
     for (int k = lane % 4; k < RELATE_ROWS; k += 8) {
-        float a[4];
+        double a[4];
 #pragma unroll
         for (int n = 0; n < 4; n++)
             a[n] = left[k + n / 2 * 4][line + n % 2 * 8];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            const float b[2] = { right[k][column + 8 * n], right[k + 4][column + 8 * n] };
-            multiply_roughly(sum[n], a, b);
+            const double b[2] = { right[k][column + 8 * n], right[k + 4][column + 8 * n] };
+            multiply(sum[n], a, b);
         }
     }
 }
 
 /* Adds up the sums of a relation's blocks, in the order of its rows; the last block does this.
  * False: this block is not the last. */
-__device__ __forceinline__ bool join_parts(const fref__call &c, const relation &r, float sum[4][4],
+__device__ __forceinline__ bool join_parts(const fref__call &c, const relation &r, double sum[4][4],
                                            double squares[2][2])
 {
     const uint32_t parts = (uint32_t)c.related_parts, apart = SHARES * FREF__THREADS;
     static_assert(SHARES * FREF__THREADS == FREF__RELATED_SHARES, "");
-    volatile float *shares = c.shares + r.unit * parts * apart + threadIdx.x;
-    volatile double *of_squares =
-        (double *)(c.shares + r.unit * parts * apart + 16 * FREF__THREADS) + threadIdx.x;
+    volatile double *shares = c.shares + r.unit * parts * apart + threadIdx.x,
+                    *of_squares = shares + 16 * FREF__THREADS;
     int last = 0;
     for (int n = 0; n < 16; n++)
         shares[r.part * apart + n * FREF__THREADS] = sum[n / 4][n % 4];
     for (int n = 0; n < 4; n++)
-        of_squares[r.part * (apart / 2) + n * FREF__THREADS] = squares[n / 2][n % 2];
+        of_squares[r.part * apart + n * FREF__THREADS] = squares[n / 2][n % 2];
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
@@ -207,10 +203,10 @@ __device__ __forceinline__ bool join_parts(const fref__call &c, const relation &
     for (uint32_t part = 0; part < parts; part++) {
         for (int n = 0; n < 16; n++)
             sum[n / 4][n % 4] =
-                (part == 0 ? 0.0f : sum[n / 4][n % 4]) + shares[part * apart + n * FREF__THREADS];
+                (part == 0 ? 0.0 : sum[n / 4][n % 4]) + shares[part * apart + n * FREF__THREADS];
         for (int n = 0; n < 4; n++)
             squares[n / 2][n % 2] = (part == 0 ? 0.0 : squares[n / 2][n % 2]) +
-                                    of_squares[part * (apart / 2) + n * FREF__THREADS];
+                                    of_squares[part * apart + n * FREF__THREADS];
     }
     return true;
 }
@@ -235,7 +231,7 @@ __device__ __forceinline__ void reciprocals_of_channels(double per[2 * FREF__TIL
 
 /* The thread's part of tr(C^2) and tr(C), of C with ones on its diagonal; what lies below the
  * diagonal is counted with what lies above. */
-__device__ __forceinline__ fref__related traces(const relation &r, const float sum[4][4],
+__device__ __forceinline__ fref__related traces(const relation &r, const double sum[4][4],
                                                 const double per[2 * FREF__TILE])
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -247,7 +243,7 @@ __device__ __forceinline__ fref__related traces(const relation &r, const float s
         for (int i = 0; i < 4; i++) {
             const int line = warp / 2 * 16 + lane / 4 + i / 2 * 8,
                       column = warp % 2 * 32 + 8 * n + lane % 4 * 2 + i % 2;
-            const double x = (double)sum[n][i],
+            const double x = sum[n][i],
                          one = x * per[line] * (x * per[column + (same ? 0 : FREF__TILE)]);
             squares[i] += same && line == column ? 0.0 : one;
         }
@@ -322,27 +318,25 @@ __device__ __forceinline__ void finish_relation(const fref__call &c, const relat
         *to = most;
 }
 
-/* 1 / nch of each tensor of `channels`: C = X^T X over its rows on the TF32 tensor cores, channels
- * with reciprocals of their exact squares. A block for each head, pair of tiles of channels and
+/* 1 / nch of each tensor of `channels`: C = X^T X over its rows. A block for each head, pair of tiles of channels and
  * part of the rows, the first of its launch. */
 __device__ __forceinline__ void relate(const fref__call &c, double *shared)
 {
     static_assert(sizeof(relating) <= FREF__OF_RELATION * sizeof(double), "");
     relating &s = *(relating *)shared;
     const relation r = find_relation(c);
-    const double unit = bring_below(c.extent[r.which][2 * r.slot], 0, -100);
     const freedom_rows rows = rows_of(c, r, s.ends);
     const int right = r.tile[0] == r.tile[1] ? 0 : 1;
     held_rows held;
     double squares[2][2] = {};
-    float sum[4][4] = {};
+    double sum[4][4] = {};
     const int steps = (rows.used + RELATE_ROWS - 1) / RELATE_ROWS,
               of_part = (steps + c.related_parts - 1) / c.related_parts * RELATE_ROWS;
     const int first = (int)r.part * of_part, end = (int)smaller(rows.used, first + of_part);
     if (first < end)
         load_rows(&held, r, rows, first);
     for (int m = first; m < end; m += RELATE_ROWS) {
-        stage_rows(s.staged, squares, r, rows, held, m, unit);
+        stage_rows(s.staged, squares, r, rows, held, m);
         __syncthreads();
         load_rows(&held, r, rows, m + RELATE_ROWS);
         multiply_rows(sum, s.staged[0], s.staged[right]);

@@ -320,34 +320,6 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
         E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
 }
 
-/* No weight of the chunk's rows exceeds it; what feeds a variance: its root. */
-__device__ __forceinline__ void note_largest(double *of_head, double weight)
-{
-    if (threadIdx.x % 32 == 0)
-        raise(of_head, weight);
-}
-
-__device__ __forceinline__ double most_kept(const fref__call &c)
-{
-    return c.problem.keep != nullptr ? fmax(1.0, c.problem.keep_scale) : 1.0;
-}
-
-/* weigh.cuh; of softcap's slope |curvature| <= 1 / a and slope_extra <= 8 + 4 eps_mod / E32, of
- * temperature's 0 and 2 |slope|. */
-__device__ __forceinline__ void note_backward(const fref__call &c, const row &w,
-                                              const fref__facts &f, const measure &m, double dov)
-{
-    const double kept = most_kept(c), p = exp(m.max - f.shift),
-                 dx = p * (kept * dov + fabs(f.delta));
-    const double off = c.sloped ? f.ew_raw / fabs(c.mod.parameter[0]) + m.slope + 0x1p-10 +
-                                      4.0 * c.rounding.eps_mod
-                                : 0.0;
-    const double of_p = kept * (f.ep + f.ez) + f.worst_delta + sqrt(f.variance_delta);
-    note_largest(&c.largest[0][w.head], p * kept * (2.0 + f.es + f.ew) + c.of_p.eta);
-    note_largest(&c.largest[1][w.head], m.slope * dx * (3.0 + f.es + f.ew) + 2.0 * off * dx +
-                                            m.slope * p * (1.0 + of_p) + c.floor_ds);
-}
-
 /* Of a row without a key: the sink is all there is, then. */
 __device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w,
                                                       double sink)
@@ -407,7 +379,6 @@ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constan
     f.per_sum = exp(f.shift - m.max) / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;
-    note_largest(&c.largest[0][w.head], most_kept(c) * (1.0 + f.es * 2.0) + f.eta);
     f.neff = effective_number(e.weights / (e.sum * e.sum),
                               e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
     amax a = {};
@@ -470,7 +441,6 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     f.worst = u + f.ew;
     f.norm_q = c.norm_q[w.at];
     f.norm_d_o = c.norm_d_o[w.at];
-    note_backward(c, w, f, m, dov);
     if (threadIdx.x % 32 == 0)
         c.facts[w.at] = f;
 }

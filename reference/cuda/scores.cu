@@ -1,7 +1,6 @@
 /* Scores: X = scale Q K^T with -inf where the mask hides, and dP = dO V^T. A block makes a tile of
  * PAD rows and SCORE_KEYS keys, a warp 32 rows and 32 keys of it; where these are too few for a
  * GPU, half the rows. */
-#include "kept.cuh"
 #include "relate.cuh"
 
 namespace fref
@@ -79,11 +78,9 @@ __device__ __forceinline__ void make_scores(const fref__call &c, const bool grad
                                             double *shared)
 {
     constexpr int ROWS = 64 * MS;
-    const uint32_t block = blockIdx.x - (uint32_t)c.beside;
+    const uint32_t block = blockIdx.x - (uint32_t)c.relations;
     if ((int)blockIdx.x < c.relations)
         return relate(c, shared);
-    if ((int)blockIdx.x < c.beside)
-        return make_kept_sums(c, blockIdx.x - (uint32_t)c.relations);
     const uint32_t key_tiles = (uint32_t)(c.keys_padded / FREF__SCORE_KEYS),
                    row_tiles = (uint32_t)(c.chunk_rows / ROWS);
     const uint32_t n = block % key_tiles * FREF__SCORE_KEYS,

@@ -30,22 +30,6 @@ __device__ __forceinline__ const double *right_of(const fref__call &c, int64_t h
     }
 }
 
-/* Of the right-hand side. */
-template <int KIND>
-__device__ __forceinline__ const double *extent_of(const fref__call &c, int64_t head)
-{
-    switch (KIND) {
-    case FREF__DQ:
-        return c.extent[2] + 2 * ((c.head0 + head) / c.group_k - c.head_k0);
-    case FREF__DK:
-        return c.extent[0] + 2 * head;
-    case FREF__DV:
-        return c.extent[1] + 2 * head;
-    default:
-        return c.extent[3] + 2 * ((c.head0 + head) / c.group_v - c.head_v0);
-    }
-}
-
 /* Of keys; or of the chunk's rows, without those that are padding alone. */
 template <bool OVER_ROWS> __device__ __forceinline__ unsigned tiles_of(const fref__call &c)
 {
@@ -56,30 +40,23 @@ template <bool OVER_ROWS> __device__ __forceinline__ unsigned tiles_of(const fre
 
 /* Columns innermost, then tiles (those with most keys first), then heads; parts of the keys are
  * blockIdx.y. */
-template <int KIND, bool WIDE>
-__device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
+template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
     using K = kind<KIND>;
-    using W = worker<KIND, WIDE>;
+    using W = worker<KIND>;
     W w(c);
-    w.right = nullptr;
     int64_t ld;
     right_of<KIND>(c, 0, &ld);
-    const unsigned columns = (unsigned)ld / W::WIDTH,
-                   tiles = tiles_of<K::OVER_ROWS>(c) * (FREF__TILE / W::HEIGHT);
+    const unsigned columns = (unsigned)ld / FREF__TILE, tiles = tiles_of<K::OVER_ROWS>(c);
     w.ld = (int)ld;
-    w.column = (int)(blockIdx.x % columns * W::WIDTH);
-    w.tile = (int)((tiles - 1 - blockIdx.x / columns % tiles) * W::HEIGHT);
+    w.column = (int)(blockIdx.x % columns * FREF__TILE);
+    w.tile = (int)((tiles - 1 - blockIdx.x / columns % tiles) * FREF__TILE);
     w.head = blockIdx.x / columns / tiles;
     w.at_first = (w.head * c.chunk_rows + w.row_of_thread(0)) * c.keys_padded + w.key_of_thread(0);
     w.right = right_of<KIND>(c, w.head, &ld) + w.column;
     w.any = false;
     w.read = 0;
-    w.unit = bring_below(c.largest[K::OF_DS][w.head], BITS_OF_WEIGHT, -300);
-    const double *extent = extent_of<KIND>(c, w.head);
-    w.unit_right = (float)bring_below(extent[0], 0, -100);
-    w.flushed = extent[0] * extent[1] < DEEPEST ? FLUSHED : FLUSHED_SQUARES;
-    w.counts = K::ROUGH > 2 && KIND != FREF__FORWARD_KEPT && c.counts && w.column == 0;
+    w.counts = K::WEIGHTS > 1 && KIND != FREF__FORWARD && c.counts && w.column == 0;
     w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.norms;
     w.first_moment[0] = w.first_moment[1] = w.second_moment[0] = w.second_moment[1] = 0.0;
     const int64_t flag = (K::OVER_ROWS ? w.head * c.keys_padded + w.tile
@@ -87,38 +64,25 @@ __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
                          FREF__TILE;
     if (is_lost_kind<KIND> && !c.lossy[flag])
         return;
-    int first = 0, last = (int)c.chunk_rows;
+    w.first = 0;
+    w.last = (int)c.chunk_rows;
     if (K::OVER_ROWS) {
-        w.keys = keys_of_tile(c, w.tile, W::HEIGHT);
+        w.keys = keys_of_tile(c, w.tile, FREF__TILE);
     } else {
         const fref__span range =
             c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
-        first = range.first / W::STEP * W::STEP;
-        last = range.last;
+        w.first = range.first / FREF__STEP * FREF__STEP;
+        w.last = range.last;
         if (W::IN_PARTS) {
-            first = (int)larger(first, W::part() * c.keys_of_part);
-            last = (int)smaller(last, (W::part() + 1) * c.keys_of_part);
+            w.first = (int)larger(w.first, W::part() * c.keys_of_part);
+            w.last = (int)smaller(w.last, (W::part() + 1) * c.keys_of_part);
         }
     }
     if (W::OWN_FACTS)
         w.own = c.facts[w.head * c.rows_padded + c.row0 + w.tile + threadIdx.x / W::LANES];
-    const bool add = K::OVER_ROWS && !c.first_chunk;
-    w.first = first;
-    w.heavy[0] = w.heavy[1] = 0;
-    __shared__ uint8_t weighs[W::HEIGHT];
-    if (threadIdx.x < W::HEIGHT)
-        weighs[threadIdx.x] = 0;
-    do {
-        typename W::T total = {};
-        w.last = (int)smaller(w.first + FREF__SEGMENT, last);
-        w.run(&total, shared);
-        __syncthreads();
-        w.note_heavy(weighs);
-        __syncthreads();
-        w.put_all(total, weighs, add || w.first > first);
-        w.first = w.last;
-        __syncthreads();
-    } while (w.first < last);
+    typename W::T total = {};
+    w.run(total, shared);
+    w.put_all(total, K::OVER_ROWS && !c.first_chunk);
     const bool any = __syncthreads_or(w.any);
     if (!is_lost_kind<KIND> && any && threadIdx.x == 0)
         c.lossy[flag] = 1;
@@ -139,21 +103,19 @@ __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 
 using namespace fref;
 
-#define SUMS_KERNEL(name, kind, wide)                                                              \
+#define SUMS_KERNEL(name, kind)                                                                    \
     extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(                \
         const __grid_constant__ fref__call c)                                                      \
     {                                                                                              \
         FREF_SHARED(shared);                                                                       \
-        make_sums<kind, wide>(c, shared);                                                          \
+        make_sums<kind>(c, shared);                                                                \
     }
-#define BOTH_KERNELS(name, kind) SUMS_KERNEL(name, kind, false) SUMS_KERNEL(name##_wide, kind, true)
-BOTH_KERNELS(sum_forward, FREF__FORWARD)
-BOTH_KERNELS(sum_forward_kept, FREF__FORWARD_KEPT)
-BOTH_KERNELS(sum_dq, FREF__DQ)
-BOTH_KERNELS(sum_dk, FREF__DK)
-BOTH_KERNELS(sum_dv, FREF__DV)
-BOTH_KERNELS(sum_values, FREF__VALUES)
-SUMS_KERNEL(sum_forward_lost, FREF__FORWARD_LOST, false)
-SUMS_KERNEL(sum_dq_lost, FREF__DQ_LOST, false)
-SUMS_KERNEL(sum_dk_lost, FREF__DK_LOST, false)
-SUMS_KERNEL(sum_dv_lost, FREF__DV_LOST, false)
+SUMS_KERNEL(sum_forward, FREF__FORWARD)
+SUMS_KERNEL(sum_dq, FREF__DQ)
+SUMS_KERNEL(sum_dk, FREF__DK)
+SUMS_KERNEL(sum_dv, FREF__DV)
+SUMS_KERNEL(sum_values, FREF__VALUES)
+SUMS_KERNEL(sum_forward_lost, FREF__FORWARD_LOST)
+SUMS_KERNEL(sum_dq_lost, FREF__DQ_LOST)
+SUMS_KERNEL(sum_dk_lost, FREF__DK_LOST)
+SUMS_KERNEL(sum_dv_lost, FREF__DV_LOST)

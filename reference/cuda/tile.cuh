@@ -1,9 +1,8 @@
 /* A block's tile of the weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK,
- * dV). The tile has HEIGHT rows (keys) and WIDTH columns of all sums of a kind; a warp has 16 by 16
- * of it. STEP keys (rows) at a time are weighted into shared memory and multiplied there with the
- * right-hand side. Values are computed in double, the parts of sigmas and bounds roughly
- * (weigh.cuh). Every block of a row computes the weights of its keys again, so a tile is wide if
- * the columns allow it. The order of each sum is fixed. */
+ * dV). The tile has TILE rows (keys) and TILE columns of all sums of a kind; a warp has 16 by 16 of
+ * it. STEP keys (rows) at a time are weighted into shared memory and multiplied there with the
+ * right-hand side. Every block of a row computes the weights of its keys again. The order of each
+ * sum is fixed. */
 #pragma once
 #include "oracle_kernels.h"
 #include "weigh.cuh"
@@ -12,48 +11,32 @@ namespace fref
 {
 
 /* 16 warps; two weights of a step for each thread. */
-template <bool WIDE> struct shape {
-    static constexpr int HEIGHT = WIDE ? FREF__WIDE_HEIGHT : FREF__TILE,
-                         WIDTH = WIDE ? FREF__WIDE : FREF__TILE;
-    static constexpr int STEP = WIDE ? FREF__WIDE_STEP : FREF__STEP;
+template <int KIND> struct worker {
+    using K = kind<KIND>;
+    static constexpr int HEIGHT = FREF__TILE, WIDTH = FREF__TILE, STEP = FREF__STEP;
     static_assert(HEIGHT * WIDTH == 256 * FREF__SUM_THREADS / 32 &&
                       HEIGHT * STEP == 2 * FREF__SUM_THREADS && FREF__TILE % STEP == 0,
                   "");
-};
-
-/* A thread's part of the tile: of `value` and `mean`; of magnitude, variance and bound. */
-template <int EXACT, int ROUGH> struct totals {
-    double exact[EXACT][2][4];
-    float rough[ROUGH == 0 ? 1 : ROUGH][2][4];
-};
-
-template <int KIND, bool WIDE> struct worker : shape<WIDE> {
-    using K = kind<KIND>;
-    using shape<WIDE>::HEIGHT;
-    using shape<WIDE>::WIDTH;
-    using shape<WIDE>::STEP;
-    using T = totals<K::EXACT, K::ROUGH>;
-    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT / 2][OF_EXACT], or over rows [STEP][OF_EXACT]; the rough ones' likewise, the first
-     * of them the magnitudes of the exact ones. What one lane multiplies lies side by side: rows (over rows: keys) m and m + 8 of every sixteen, for
-     * the same key (row). When they are read no lanes meet in a bank. */
+    /* A thread's part of the tile: of value, magnitude, variance, bound and mean. */
+    static constexpr int SUMS = K::WEIGHTS > 1 ? K::WEIGHTS + 1 : 1;
+    using T = double[SUMS][2][4];
+    /* The right-hand side: [STEP][OF_SIDE]. Each of the weights: [HEIGHT / 2][OF_WEIGHTS], or over
+     * rows [STEP][OF_WEIGHTS]. What one lane multiplies lies side by side: rows (over rows: keys) m
+     * and m + 8 of every sixteen, for the same key (row). When they are read no lanes meet in a
+     * bank. */
     static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE,
                          LINES = K::OVER_ROWS ? STEP : HEIGHT / 2;
-    static constexpr int OF_EXACT = K::OVER_ROWS ? HEIGHT + 4 : 2 * STEP + 8,
-                         EXACT_SIZE = LINES * OF_EXACT;
-    static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : 2 * STEP + 8,
-                         ROUGH_SIZE = LINES * OF_ROUGH;
+    static constexpr int OF_WEIGHTS = K::OVER_ROWS ? HEIGHT + 4 : 2 * STEP + 8,
+                         SIZE = LINES * OF_WEIGHTS, WEIGHTS = K::WEIGHTS * SIZE;
     static constexpr int LANES =
         (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
     static constexpr bool OWN_FACTS = !K::OVER_ROWS && !K::OF_DS; /* registers hold them */
-    static constexpr bool IN_PARTS = OWN_FACTS && !WIDE;
+    static constexpr bool IN_PARTS = OWN_FACTS;
     static constexpr int APART = K::OVER_ROWS ? 8 : LANES; /* keys of a pair */
     static constexpr int FACTS = K::OVER_ROWS ? STEP * FREF__FACT_DOUBLES : 0;
     static_assert(sizeof(fref__facts) == FREF__FACT_DOUBLES * sizeof(double), "");
-    static_assert(2 * SIDE + 2 * K::EXACT * EXACT_SIZE + K::ROUGH * ROUGH_SIZE + 2 * FACTS ==
-                      (WIDE ? (K::OVER_ROWS ? FREF__WIDE_BY_KEY(K::EXACT, K::ROUGH)
-                                            : FREF__WIDE_BY_ROW(K::EXACT, K::ROUGH))
-                            : (K::OVER_ROWS ? FREF__BY_KEY(K::EXACT, K::ROUGH)
-                                            : FREF__BY_ROW(K::EXACT, K::ROUGH))),
+    static_assert(2 * SIDE + 2 * WEIGHTS + 2 * FACTS ==
+                      (K::OVER_ROWS ? FREF__BY_KEY(K::WEIGHTS) : FREF__BY_ROW(K::WEIGHTS)),
                   "");
     const fref__call &c;
     int64_t head;
@@ -64,17 +47,12 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     int64_t at_first;             /* of the thread's first score of step 0 */
     fref__span keys;              /* over rows: the tile's */
     double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
-    double unit;                  /* that weights are multiplied with, */
-    float unit_right;             /* and the right-hand side of rough sums, */
-    double flushed;               /* and the largest loss of these */
     const double *norm_k;
     fref__facts own;                          /* of the thread's row, over keys */
     double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over
                                                  rows each of one of its keys */
     bool any, counts;
     uint32_t read;
-    uint32_t heavy[2]; /* bits of all rough weights; over keys the first alone, of the thread's row,
-                          over rows each of one of its keys */
 
     __device__ __forceinline__ explicit worker(const fref__call &call) : c(call)
     {
@@ -123,17 +101,17 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Where the first of its weights lies; over keys the second lies 2 * APART further. */
-    static __device__ __forceinline__ int place_of_weights(int ld)
+    static __device__ __forceinline__ int place_of_weights()
     {
         const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES;
-        return K::OVER_ROWS ? line * ld + 2 * pair
-                            : (line / 16 * 8 + line % 8) * ld + 2 * pair + line % 16 / 8;
+        return K::OVER_ROWS ? line * OF_WEIGHTS + 2 * pair
+                            : (line / 16 * 8 + line % 8) * OF_WEIGHTS + 2 * pair + line % 16 / 8;
     }
 
     /* Fetches step n and starts to fetch later ones: memory takes longer than one step. */
     __device__ __forceinline__ void load_scores(int n)
     {
-        constexpr int AHEAD = WIDE ? 3 * STEP : 5 * STEP;
+        constexpr int AHEAD = 5 * STEP;
         const int64_t at = at_step(n);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
@@ -160,14 +138,13 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Of the step whose scores are held; over rows `staged` are its facts. */
-    __device__ __forceinline__ void weigh(double *exact, float *rough, const double *staged, int n)
+    __device__ __forceinline__ void weigh(double *to, const double *staged, int n)
     {
         const int row = row_of_thread(n), key = key_of_thread(n);
         const fref__facts &facts = K::OVER_ROWS ? ((const fref__facts *)staged)[threadIdx.x / LANES]
                                    : OWN_FACTS  ? own
                                                 : c.facts[head * c.rows_padded + c.row0 + row];
-        double values[2], means[2];
-        float magnitudes[2], variances[2], bounds[2];
+        double all[4][2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             score s = { held_x[i], held_dp[i], 1.0,
@@ -185,40 +162,21 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
                 if (counts) /* dS before it saturates, as the variance takes it */
                     count(i, K::OF_DS ? gradient_of(s, facts).ds : w.value, facts, key + i * APART);
             }
-            values[i] = w.value * unit;
-            means[i] = w.mean * unit;
-            magnitudes[i] = cut(fabsf((float)values[i]));
-            variances[i] = as_rough(w.variance * unit * unit);
-            bounds[i] = as_rough(w.bound * unit);
-            heavy[K::OVER_ROWS ? i : 0] |= __float_as_uint(variances[i]);
+            all[0][i] = w.value;
+            all[1][i] = w.variance;
+            all[2][i] = w.bound;
+            all[3][i] = w.mean;
         }
-        double *const of_exact = exact + place_of_weights(OF_EXACT);
-        float *const of_rough = rough + place_of_weights(OF_ROUGH);
-        put_pair<double2>(of_exact, values);
-        if (K::EXACT > 1)
-            put_pair<double2>(of_exact + EXACT_SIZE, means);
-        if (K::ROUGH > 0) {
-            put_pair<float2>(of_rough, magnitudes);
-            put_pair<float2>(of_rough + ROUGH_SIZE, variances);
+#pragma unroll
+        for (int which = 0; which < K::WEIGHTS; which++) {
+            double *const place = to + which * SIZE + place_of_weights();
+            if (K::OVER_ROWS) {
+                *(double2 *)place = { all[which][0], all[which][1] };
+            } else {
+                place[0] = all[which][0];
+                place[2 * APART] = all[which][1];
+            }
         }
-        if (K::ROUGH > 2)
-            put_pair<float2>(of_rough + 2 * ROUGH_SIZE, bounds);
-    }
-
-    template <class PAIR, class X>
-    static __device__ __forceinline__ void put_pair(X *to, const X x[2])
-    {
-        if (K::OVER_ROWS) {
-            *(PAIR *)to = { x[0], x[1] };
-        } else {
-            to[0] = x[0];
-            to[2 * APART] = x[1];
-        }
-    }
-
-    static __device__ __forceinline__ float as_rough(double w)
-    {
-        return w > 0.0 ? cut(fmaxf((float)w, 0x1p-126f)) : 0.0f;
     }
 
     __device__ __forceinline__ void stage_right(double *to, int n) const
@@ -240,31 +198,19 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Of the tile of 16 rows (keys) from m on the lane's four weights of eight steps from k on. */
-    template <int LD, class X, class PAIR>
-    static __device__ __forceinline__ void take_weights(X a[4], const X *weights, int m, int k)
+    static __device__ __forceinline__ void take_weights(double a[4], const double *weights, int m,
+                                                        int k)
     {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
         for (int n = 0; n < 2; n++) {
             const int step = k + t + 4 * n;
-            const PAIR pair =
-                *(const PAIR *)(weights + (K::OVER_ROWS ? step * LD + m + 2 * g
-                                                        : (m / 2 + g) * LD + 2 * step));
+            const double2 pair =
+                *(const double2 *)(weights + (K::OVER_ROWS ? step * OF_WEIGHTS + m + 2 * g
+                                                           : (m / 2 + g) * OF_WEIGHTS + 2 * step));
             a[2 * n] = pair.x;
             a[2 * n + 1] = pair.y;
         }
-    }
-
-    static __device__ __forceinline__ void take_exact(double a[4], const double *weights, int m,
-                                                      int k)
-    {
-        take_weights<OF_EXACT, double, double2>(a, weights, m, k);
-    }
-
-    static __device__ __forceinline__ void take_rough(float a[4], const float *weights, int m,
-                                                      int k)
-    {
-        take_weights<OF_ROUGH, float, float2>(a, weights, m, k);
     }
 
     /* Of the tile, the warp's first row (key), and its first column. */
@@ -279,52 +225,39 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     }
 
     /* Eight keys (rows) at a time. */
-    static __device__ __forceinline__ void add(T *total, const double *exact, const float *rough,
-                                               const double *side, float unit_right)
+    static __device__ __forceinline__ void add(T &total, const double *weights, const double *side)
     {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, column = first_column() + g;
 #pragma unroll
-        for (int k0 = 0; k0 < STEP; k0 += 8) {
-            double a[4], x[2][2];
+        for (int k = 0; k < STEP; k += 8) {
+            double x[2][2], size[2][2], square[2][2];
 #pragma unroll
-            for (int n = 0; n < 4; n++)
-                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * OF_SIDE + column + n / 2 * 8];
-#pragma unroll
-            for (int n = 0; n < K::EXACT; n++) {
-                take_exact(a, exact + n * EXACT_SIZE, first_row(), k0);
-                multiply(total->exact[n][0], a, x[0]);
-                multiply(total->exact[n][1], a, x[1]);
+            for (int n = 0; n < 4; n++) {
+                const double one = side[(k + t + n % 2 * 4) * OF_SIDE + column + n / 2 * 8];
+                x[n / 2][n % 2] = one;
+                size[n / 2][n % 2] = fabs(one);
+                square[n / 2][n % 2] = one * one;
             }
-            if (K::ROUGH > 0)
-                add_roughly(total, x, rough, k0, unit_right);
+#pragma unroll
+            for (int sum = 0; sum < SUMS; sum++) {
+                double a[4];
+                take_weights(a, weights + (sum < 2 ? 0 : sum - 1) * SIZE, first_row(), k);
+                if (sum == 1)
+#pragma unroll
+                    for (int n = 0; n < 4; n++)
+                        a[n] = fabs(a[n]);
+                const double (*side_of)[2] = sum == 0 || sum == 4 ? x : sum == 2 ? square : size;
+                multiply(total[sum][0], a, side_of[0]);
+                multiply(total[sum][1], a, side_of[1]);
+            }
         }
     }
 
-    static __device__ __forceinline__ void add_roughly(T *total, const double x[2][2],
-                                                       const float *rough, int k, float unit_right)
+    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor
+     * cores and the other units work at the same time. */
+    __device__ __forceinline__ void run(T &total, double *shared)
     {
-        float a[4], size[2][2], square[2][2];
-#pragma unroll
-        for (int n = 0; n < 4; n++) {
-            const float one = fabsf((float)x[n / 2][n % 2]) * unit_right;
-            size[n / 2][n % 2] = cut(one);
-            square[n / 2][n % 2] = cut(one * one);
-        }
-#pragma unroll
-        for (int n = 0; n < K::ROUGH; n++) {
-            take_rough(a, rough + n * ROUGH_SIZE, first_row(), k);
-            multiply_roughly(total->rough[n][0], a, n == 1 ? square[0] : size[0]);
-            multiply_roughly(total->rough[n][1], a, n == 1 ? square[1] : size[1]);
-        }
-    }
-
-    /* All steps. Half the warps compute weights before they multiply, half after: so the tensor cores and the other units work
-     * at the same time. */
-    __device__ __forceinline__ void run(T *total, double *shared)
-    {
-        double *side = shared, *exact = shared + 2 * SIDE;
-        float *rough = (float *)(exact + 2 * K::EXACT * EXACT_SIZE);
-        double *facts = (double *)(rough + 2 * K::ROUGH * ROUGH_SIZE);
+        double *side = shared, *weights = shared + 2 * SIDE, *facts = weights + 2 * WEIGHTS;
         int now = step_from(first);
         if (now >= last)
             return;
@@ -338,7 +271,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             wait_for_copies<0>();
             __syncthreads();
         }
-        weigh(exact, rough, facts, now);
+        weigh(weights, facts, now);
         if (next < last)
             load_scores(next);
         const bool early = threadIdx.x / 32 >= FREF__SUM_THREADS / 64;
@@ -352,16 +285,13 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             commit_copies();
             const int other = buffer ^ 1;
             if (early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE,
-                      facts + other * FACTS, next);
+                weigh(weights + other * WEIGHTS, facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
-            add(total, exact + buffer * K::EXACT * EXACT_SIZE,
-                rough + buffer * K::ROUGH * ROUGH_SIZE, side + buffer * SIDE, unit_right);
+            add(total, weights + buffer * WEIGHTS, side + buffer * SIDE);
             if (!early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE,
-                      facts + other * FACTS, next);
+                weigh(weights + other * WEIGHTS, facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
@@ -370,20 +300,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* The rows (keys) of the tile with a weight other than 0: in the others nothing is lost. */
-    __device__ __forceinline__ void note_heavy(uint8_t *weighs) const
-    {
-        const int line = (int)threadIdx.x / LANES;
-        for (int i = 0; i < 2; i++)
-            if (heavy[K::OVER_ROWS ? i : 0] != 0)
-                weighs[K::OVER_ROWS ? first_key() + i * APART : line] = 1;
-    }
-
-    /* The thread's part of one sum, times `by`, after `flushed` was added to it where something
-     * weighs (NULL: nothing is ever added). */
-    template <class X>
-    __device__ __forceinline__ void put(double *out, const X total[2][4], const uint8_t *weighs,
-                                        double by, bool add) const
+    /* The thread's part of one sum. */
+    __device__ __forceinline__ void put(double *out, const double total[2][4], bool add) const
     {
         const int lane = threadIdx.x % 32, line = first_row() + lane / 4;
         const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded,
@@ -394,26 +312,16 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         for (int n = 0; n < 2; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int below = i / 2 * 8;
-                double *one = to + (int64_t)below * ld + n * 8 + i % 2;
-                const bool misses = weighs != nullptr && weighs[line + below] != 0;
-                const double sum = ((double)total[n][i] + (misses ? flushed : 0.0)) * by;
-                *one = add ? *one + sum : sum;
+                double *one = to + (int64_t)(i / 2 * 8) * ld + n * 8 + i % 2;
+                *one = add ? *one + total[n][i] : total[n][i];
             }
     }
 
-    __device__ __forceinline__ void put_all(const T &total, const uint8_t *weighs, bool add) const
+    __device__ __forceinline__ void put_all(const T &total, bool add) const
     {
-        const double by = 1.0 / unit, rough = SURPLUS / (unit * (double)unit_right);
-        put(c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : 0], total.exact[0], nullptr, by, add);
-        if (K::EXACT > 1)
-            put(c.sum[4], total.exact[K::EXACT - 1], nullptr, by, add);
-        if (K::ROUGH == 0)
-            return;
-        put(c.sum[1], total.rough[0], weighs, rough, add);
-        put(c.sum[2], total.rough[K::ROUGH > 1], weighs, rough / (unit * (double)unit_right), add);
-        if (K::ROUGH > 2)
-            put(c.sum[3], total.rough[K::ROUGH > 2 ? 2 : 0], weighs, rough, add);
+#pragma unroll
+        for (int n = 0; n < SUMS; n++)
+            put(c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : n], total[n], add);
     }
 
     /* The counts of the threads' rows. */

@@ -10,9 +10,8 @@ namespace fref
 constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
 constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
 
-/* The weights of one key. `value` and `mean` have signed sums, in double. The magnitude of `value`,
- * `variance` (against squares) and `bound` (against magnitudes) have sums of numbers that are not
- * negative, for sigmas and bounds only: these are rough, see below. */
+/* The weights of one key. `value` and `mean` are multiplied with the right-hand side, `variance` with
+ * its squares, `bound` and the magnitude of `value` with its magnitudes. */
 struct weights {
     double value, variance, bound, mean;
 };
@@ -145,29 +144,18 @@ __device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const 
     return is_lost(c, g);
 }
 
-/* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are of the size of dS, else
- * of P; EXACT: 2 with `mean`; ROUGH: 0 without magnitudes and variances, 2 without `bound`, 3.
- * `weigh` is called for live scores only and says whether the weight may be flushed. */
+/* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are made of dS, else of P;
+ * WEIGHTS: 1: `value` alone, 3: and `variance` and `bound`, 4: and `mean`. `weigh` is called for live
+ * scores only and says whether the weight may be flushed. */
 template <int KIND> struct kind;
 
-template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
+template <bool over_rows, bool of_ds, int weights> struct sums_of {
     static constexpr bool OVER_ROWS = over_rows, OF_DS = of_ds;
-    static constexpr int EXACT = exact, ROUGH = rough;
-};
-
-template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 2> {
-    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s,
-                                                 const fref__facts &f)
-    {
-        const double p = probability(s, f);
-        w->value = p;
-        w->variance = f.variance * p * p + f.floor;
-        return between_0_and(p, f.lost);
-    }
+    static constexpr int WEIGHTS = weights;
 };
 
 /* The bound's weight is 1 for a kept key, otherwise 0. */
-template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
+template <> struct kind<FREF__FORWARD> : sums_of<false, false, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
                                                  const fref__facts &f)
     {
@@ -177,11 +165,11 @@ template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
         w->value = p;
         w->variance = f.variance * p * p + f.floor;
         w->bound = 1.0;
-        return p < f.lost && p > 0.0;
+        return between_0_and(p, f.lost);
     }
 };
 
-template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
+template <> struct kind<FREF__VALUES> : sums_of<false, false, 1> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s,
                                                  const fref__facts &f)
     {
@@ -190,7 +178,7 @@ template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
     }
 };
 
-template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 3> {
+template <> struct kind<FREF__DQ> : sums_of<false, true, 4> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
                                                  const fref__facts &f)
     {
@@ -198,7 +186,7 @@ template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 3> {
     }
 };
 
-template <> struct kind<FREF__DK> : sums_of<true, true, 1, 3> {
+template <> struct kind<FREF__DK> : sums_of<true, true, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
                                                  const fref__facts &f)
     {
@@ -207,7 +195,7 @@ template <> struct kind<FREF__DK> : sums_of<true, true, 1, 3> {
     }
 };
 
-template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
+template <> struct kind<FREF__DV> : sums_of<true, false, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
                                                  const fref__facts &f)
     {
@@ -222,7 +210,7 @@ template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
 };
 
 /* Only the weight, if it may be flushed. */
-template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_DS, 1, 0> {
+template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_DS, 1> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s,
                                                  const fref__facts &f)
     {
@@ -232,47 +220,11 @@ template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_
     }
 };
 
-template <> struct kind<FREF__FORWARD_LOST> : lost<FREF__FORWARD_KEPT> {};
+template <> struct kind<FREF__FORWARD_LOST> : lost<FREF__FORWARD> {};
 template <> struct kind<FREF__DQ_LOST> : lost<FREF__DQ> {};
 template <> struct kind<FREF__DK_LOST> : lost<FREF__DK> {};
 template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
-
-/* Rough sums of numbers that are not negative, on the TF32 tensor cores. A rough sum is never below
- * the true sum and at most 1/200 above it. There is also an absolute error: 2^-105.7 sqrt(N) of the
- * largest possible |weight| times the longest row, for N sums of blocks. For a variance it is this
- * part of the root.
- *
- * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a
- * float; three times that as a square). Products of two are exact. A step adds eight products to
- * the sum. Each of the nine terms loses less than 2^-23 of the sum, however the unit aligns and
- * cuts. So SEGMENT keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. The result is at least
- * (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS = 1 + 3.9e-3 compensates for
- * more than that. Nothing is ever rounded up, so SURPLUS is also the largest excess of a sum.
- *
- * Range: a power of two scales the weights so that the largest of the chunk is below 2^52
- * (variances: below 2^104). Another one scales the right-hand side so that its longest row is
- * below 1. So SEGMENT products stay below 2^117. A weight below 2^-126 is then raised to that. A
- * product of more factors may become 0 below 2^-126: SEGMENT of them lose less than FLUSHED. A
- * square of the right-hand side may become 0 as well, and is then missing times 2^104:
- * FLUSHED_SQUARES. This happens only if an element other than 0 is below 2^-62 of the longest row;
- * the absolute part is then 2^-53.9 sqrt(N). */
-constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8,
-                 DEEPEST = 0x1p62;
-constexpr int BITS_OF_WEIGHT = 52;
-
-/* Cuts a float to TF32. */
-__device__ __forceinline__ float cut(float x)
-{
-    return __uint_as_float(__float_as_uint(x) & 0xffffe000);
-}
-
-/* The power of two that brings x below 2^bits, and not more than 2^(bits - least). */
-__device__ __forceinline__ double bring_below(double x, int bits, int least)
-{
-    const int64_t exponent = (__double_as_longlong(x) >> 52 & 0x7ff) - 1022; /* x < 2^exponent */
-    return __longlong_as_double((1023 + bits - smaller(larger(exponent, least), 300)) << 52);
-}
 
 } // namespace fref

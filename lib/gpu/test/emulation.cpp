@@ -146,9 +146,7 @@ static int context_device(int *out)
 }
 static int device_attribute(int *out, int attribute, int)
 {
-    *out = attribute == GPU_SHARED_OF_BLOCK   ? SHARED
-           : attribute == GPU_MULTIPROCESSORS ? 5
-                                              : 0; /* some problems have more tiles */
+    *out = attribute == GPU_MULTIPROCESSORS ? 5 : 0; /* some problems have more tiles */
     return 0;
 }
 

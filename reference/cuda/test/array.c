@@ -13,7 +13,7 @@ static double allowed_of(const array *a, int64_t n, double conditioning)
 {
     const double size = fabs(a->expected[n]),
                  sums = a->bound ? fmax(size, a->bound[n] / a->unit) : size;
-    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) + a->floor +
+    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) +
            1e-300; /* where doubles are subnormal */
 }
 
@@ -29,49 +29,16 @@ static double noise(const array *a, int64_t row)
     return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
-/* Of what is made of rough sums: what lies above the value within what they may add counts for
- * nothing. Theirs is 2^-80 of the largest of what they add up, of which nothing is known here but
- * the largest that came of it. */
-static double beyond_rough(const array *a, double e, double g, double largest, tally *t)
-{
-    if (!a->above || !(g > e))
-        return fabs(g - e);
-    const double floor = 0x1p-60 * largest;
-    t->above = fmax(t->above, (g - e - floor) / e);
-    return fmax(0.0, g - e * (1.0 + ABOVE) - floor);
-}
-
-/* Degrees of freedom are quotients of variances. Where all of a row's are of the size that rough
- * sums may add they may be anything, but of a row that nothing weighs in: there is no variance but
- * the last cast's, and nothing may be added. */
-static bool anything(const array *a, int64_t row)
-{
-    double most = 0.0, largest = 0.0;
-    if (!a->sigma || fabs(a->expected[row] / (double)a->width - 1.0) < 1e-9)
-        return false;
-    for (int64_t n = 0; n < a->width; n++)
-        most = fmax(most, a->sigma->expected[row * a->width + n]);
-    for (int64_t n = 0; n < a->sigma->count; n++)
-        largest = fmax(largest, a->sigma->expected[n]);
-    return most <= 0x1p-60 * largest && a->got[row] >= 0.5;
-}
-
 void compare_array(const array *a, double conditioning, uint64_t seed, tally *t)
 {
-    double worst = 0.0, largest = 0.0;
+    double worst = 0.0;
     int64_t at = -1;
-    for (int64_t n = 0; n < a->count && a->above; n++)
-        largest = fmax(largest, a->expected[n]);
     for (int64_t n = 0; n < a->count; n++) {
         double e = a->expected[n], g = a->got[n], ratio = 0.0;
         if (isinf(e) || g == e)
             ratio = g == e ? 0.0 : INFINITY;
         else
-            ratio = beyond_rough(a, e, g, largest, t) /
-                    (allowed_of(a, n, conditioning) + noise(a, n) * fabs(e) +
-                     a->either_way * (a->bound ? 1.0 : fabs(e)));
-        if (ratio > 1.0 && anything(a, n))
-            continue;
+            ratio = fabs(g - e) / (allowed_of(a, n, conditioning) + noise(a, n) * fabs(e));
         if (!(ratio <= worst)) {
             worst = ratio;
             at = n;

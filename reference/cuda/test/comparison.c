@@ -171,13 +171,8 @@ static int compare_forward(const comparison *c)
     parts[AT_lse].bound =
         here.lse_tau; /* lse and max: differences of what is as large as the scores */
     parts[AT_max].bound = here.max_tau;
-    parts[AT_o_sigma].above = parts[AT_o_bound].above = true;
-    parts[AT_o_nu].either_way = 4.0 * ABOVE;
-    parts[AT_o_nu].sigma = &parts[AT_o_sigma];
-    parts[AT_o_nu].width = p->dim_v;
     set_all(largest, largest_of(&parts[AT_o_bound]));
     parts[AT_amax_o].bound = largest;
-    parts[AT_amax_o].either_way = ABOVE * largest[0];
     if (status == 0) {
         compare(c, parts, FORWARD_COUNT, conditioning);
         compare_values(c, &parts[AT_o], conditioning);
@@ -243,8 +238,7 @@ typedef struct magnitudes {
 } magnitudes;
 
 /* Of answers that are known on one side. */
-static void condition_backward(const comparison *c, array parts[BACKWARD_COUNT], magnitudes *m,
-                               double conditioning)
+static void condition_backward(const comparison *c, array parts[BACKWARD_COUNT], magnitudes *m)
 {
     const fref_problem *p = &c->x->data.problem;
     const double of_dp = longest_row(&c->x->data.d_o, p->batch, p->heads_q, p->rows, p->dim_v) *
@@ -254,19 +248,14 @@ static void condition_backward(const comparison *c, array parts[BACKWARD_COUNT],
     parts[AT_dsink].bound = parts[AT_dsink_bound].expected;
     parts[AT_dbias].bound = parts[AT_dbias_bound].expected;
     for (int n = 0; n < 3; n++) { /* dQ, dK, dV */
-        array *values = &parts[AT_dq + 3 * n], *sigma = values + 1, *bound = values + 2,
-              *nu = &parts[AT_dq_nu + 2 * n], *neff = nu + 1, *amax = &parts[AT_amax_dq + n];
+        array *values = &parts[AT_dq + 3 * n], *bound = values + 2, *nu = &parts[AT_dq_nu + 2 * n],
+              *neff = nu + 1, *amax = &parts[AT_amax_dq + n];
         values->bound = bound->expected;
-        sigma->above = bound->above = true;
-        sigma->floor = bound->floor = amax->floor = 0x1p-92 * of_dp * conditioning * 0x1p52;
-        nu->either_way = 4.0 * ABOVE;
-        nu->sigma = sigma;
         nu->of = neff->of = values;
         nu->width = neff->width = n < 2 ? p->dim_qk : p->dim_v;
         set_all(m->largest[n],
                 largest_of(bound)); /* an amax is as well conditioned as the worst element */
         amax->bound = m->largest[n];
-        amax->either_way = ABOVE * m->largest[n][0];
     }
 }
 
@@ -283,7 +272,7 @@ static int compare_backward(const comparison *c, uint64_t scores)
     if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats,
                       &x->data.d_o, &x->rounding, &here) != 0)
         abort();
-    condition_backward(c, parts, &m, conditioning);
+    condition_backward(c, parts, &m);
     const int status = backward(c, &there, scores, error);
     if (status == 0) {
         compare(c, parts, BACKWARD_COUNT, conditioning);

@@ -33,7 +33,6 @@ extern const char *const feature_words[FEATURE_COUNT];
 typedef struct tally {
     int problems, refused, wrong;
     double worst; /* difference over what is allowed */
-    double above; /* how far a sigma or a bound lies above the C oracle's, relative */
 } tally;
 
 /* Draws the problem of `seed`, judges it on both sides, forward and backward, and prints what

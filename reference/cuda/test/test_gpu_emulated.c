@@ -65,8 +65,8 @@ static void sweep(feature with, int skipped, int count, const size_limits *most,
         compare_problem(gpu, emulated_driver(), with, (uint64_t)(seed + n), most, &t);
     }
     printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is "
-           "allowed, bounds at most %.2f %% above\n",
-           feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
+           "allowed\n",
+           feature_words[with], t.problems, t.refused, t.wrong, t.worst);
     close_gpu(gpu);
     cr_assert_eq(t.wrong, 0);
     cr_assert_eq(t.refused, 0);
@@ -166,8 +166,8 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
             cr_assert_eq(forward_of(gpu, &x, &out), 0);
         }
         agree("o", found[0], found[1], count, 1e-13);
-        agree("o_sigma and o_bound", found[0] + count, found[1] + count, 2 * count, 1e-5);
-        agree("o_nu", found[0] + 3 * count, found[1] + 3 * count, rows, 1e-5);
+        agree("o_sigma and o_bound", found[0] + count, found[1] + count, 2 * count, 1e-13);
+        agree("o_nu", found[0] + 3 * count, found[1] + 3 * count, rows, 1e-12);
         free(found[0]);
         free(found[1]);
         drawn_destroy(&x);

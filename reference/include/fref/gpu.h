@@ -1,8 +1,6 @@
 /* gpu.h: the reference on a GPU, as CUDA C kernels in double precision.
  *
- * The problem and the answers are those of fref.h, equal to the C reference within 1e-12 relative. Sigmas and bounds of O, dQ, dK
- * and dV come from rough sums (docs/numerics.md, section 2). They are never below those of the C reference, and at most 0.5 %
- * above.
+ * The problem and the answers are those of fref.h, equal to the C reference within 1e-12 relative.
  *
  * Driver   The CUDA driver is loaded with dlopen. The caller makes its CUDA context current on the thread; no function here makes
  *          one.

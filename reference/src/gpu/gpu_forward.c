@@ -40,19 +40,12 @@ static void forward_slice(fref__run *run, int64_t bytes_of_head)
                               c->forward.o_neff || c->forward.amax_o;
     const bool wants_o = c->forward.o || wants_errors;
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
-    const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values
-                             : c->kept     ? FREF__kernel_sum_forward_kept
-                                           : FREF__kernel_sum_forward;
+    const fref__kernel sum = wants_errors ? FREF__kernel_sum_forward : FREF__kernel_sum_values;
     c->keeps_scores = !wants_errors;
-    if (wants_errors && !c->kept)
-        c->tile_v = fref__run_doubles(run, FREF__TILE_V,
-                                      c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
     fref__run_prepare(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
     if (wants_o)
-        sums_of_rows(run, c->ld_v, !wants_errors ? 1 : c->kept ? 4 : 3);
-    if (wants_errors && !c->kept)
-        c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
+        sums_of_rows(run, c->ld_v, wants_errors ? 4 : 1);
     if (c->forward.o_nu)
         c->channels[3] = fref__run_doubles(run, FREF__CHANNELS, c->heads_v);
     fref__run_relate(run);
@@ -90,7 +83,7 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->z_o = fref__z_of(run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_o);
     fref__run_amax(&run, out->amax_s);
-    const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) +
+    const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + 5 * c->parts * c->ld_v + 32) +
                                    c->keys_padded * (c->ld_qk + c->ld_v)) *
                                   (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);

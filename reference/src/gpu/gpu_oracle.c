@@ -40,8 +40,6 @@ int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256])
         return status == GPU_OUT_OF_MEMORY ? ENOMEM : EIO;
     }
     gpu->trouble = trouble;
-    gpu->wide = (size_t)attribute_of(gpu->driver, GPU_SHARED_OF_BLOCK) >=
-                FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
     gpu->busy = 128;
     gpu->multiprocessors = attribute_of(gpu->driver, GPU_MULTIPROCESSORS);
     *out = gpu;

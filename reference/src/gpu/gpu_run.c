@@ -73,7 +73,6 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     c->masked = c->mod.seen.data || c->mod.tiles;
     c->scored = c->mod.kind != FREF_MOD_NONE || problem->bias || c->masked || problem->alibi;
     c->sloped = c->mod.kind == FREF_MOD_SOFTCAP || c->mod.kind == FREF_MOD_TEMPERATURE;
-    c->kept = c->scored || problem->keep;
     c->ld_qk = padded(problem->dim_qk, FREF__TILE);
     c->ld_v = padded(problem->dim_v, FREF__TILE);
     c->group_k = problem->heads_q / problem->heads_k;
@@ -251,19 +250,16 @@ void *fref__run_zeros(const fref__run *run, int64_t at)
 static void clear_zeros(fref__run *run, int64_t from)
 {
     fref__run_clear(run, fref__run_zeros(run, from), run->zeros.end - from);
-    run->zeros.slice_is_clear = from <= run->zeros.slice;
-    run->zeros.chunk_is_clear = true;
+    run->zeros.slice_is_clear = true;
 }
 
-/* Extents and flags of a slice, the largest weights of a chunk. */
 static void plan_zeros(fref__run *run)
 {
     const fref__call *c = &run->call;
     const int64_t heads = run->heads_of_slice,
                   padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
-    run->zeros.chunk = run->zeros.slice + 8 * heads * (int64_t)sizeof(double) +
-                       FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
-    run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
+    run->zeros.end =
+        run->zeros.slice + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
     clear_zeros(run, 0);
     if (run->goes_on)
@@ -340,9 +336,6 @@ void fref__run_take_chunk(fref__run *run, int64_t row0)
     c->first_chunk = row0 == 0;
     if (c->rows_padded - row0 < c->chunk_rows)
         c->chunk_rows = c->rows_padded - row0;
-    if (!run->zeros.chunk_is_clear)
-        clear_zeros(run, run->zeros.chunk);
-    run->zeros.chunk_is_clear = false;
 }
 
 static void prepare_rows(fref__run *run)
@@ -378,17 +371,10 @@ static void prepare_keys(fref__run *run)
 /* The memory that is zero at the beginning of a slice. */
 static void prepare_zeros(fref__run *run)
 {
-    fref__call *c = &run->call;
-    int64_t at = run->zeros.slice;
     if (!run->zeros.slice_is_clear)
-        clear_zeros(run, at);
+        clear_zeros(run, run->zeros.slice);
     run->zeros.slice_is_clear = false;
-    const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
-    for (int n = 0; n < 4; n++) {
-        c->extent[n] = fref__run_zeros(run, at);
-        at += 2 * heads[n] * (int64_t)sizeof(double);
-    }
-    run->zeros.lossy = at;
+    run->zeros.lossy = run->zeros.slice;
 }
 
 void fref__run_prepare(fref__run *run)
@@ -422,8 +408,8 @@ void fref__run_scores(fref__run *run, int gradient)
         c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
     const bool half = tiles < run->gpu->multiprocessors;
     fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores,
-                          c->beside + (half ? 2 * tiles : tiles), FREF__THREADS, gradient);
-    c->relations = c->beside = 0;
+                          c->relations + (half ? 2 * tiles : tiles), FREF__THREADS, gradient);
+    c->relations = 0;
     if (gradient)
         return;
     if (c->scored)
@@ -432,10 +418,7 @@ void fref__run_scores(fref__run *run, int gradient)
 
 void fref__run_facts(fref__run *run, fref__kernel kernel)
 {
-    fref__call *c = &run->call;
-    for (int n = 0; n < 2; n++)
-        c->largest[n] =
-            fref__run_zeros(run, run->zeros.chunk + n * c->heads * (int64_t)sizeof(double));
+    const fref__call *c = &run->call;
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
@@ -474,10 +457,7 @@ void fref__run_relate(fref__run *run)
                                        blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares)
                     : NULL;
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
-    const int64_t kept =
-        c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
     c->relations = (int32_t)blocks;
-    c->beside = (int32_t)(blocks + kept);
 }
 
 int64_t fref__run_row_tiles(const fref__run *run)
@@ -492,12 +472,9 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
 {
     const int64_t blocks = run->call.heads * tiles * (columns / FREF__TILE);
     const unsigned parts = (unsigned)run->call.parts, grid[3] = { (unsigned)blocks, parts, 1 };
-    const bool wide = run->gpu->wide && parts == 1 && columns % FREF__WIDE == 0;
     if (!fit(run, blocks, INT32_MAX))
         return;
-    fref__run_launch_grid(
-        run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel,
-        grid, FREF__SUM_THREADS);
+    fref__run_launch_grid(run, kernel, grid, FREF__SUM_THREADS);
     if (lost != FREF__KERNEL_COUNT)
         fref__run_launch_grid(run, lost, grid, FREF__SUM_THREADS);
 }

@@ -12,7 +12,7 @@
 /* clang-format off */
 #define FREF__BUFFER_LIST(X)                                                                    \
     X(ZEROS) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q)         \
-    X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V)        \
+    X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS)                             \
     X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) \
     X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V) X(BIAS) X(RELATED) X(SHARES) X(CHANNELS)          \
     X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
@@ -29,7 +29,6 @@ struct fref_gpu {
     const gpu_driver *driver;
     gpu_module *module;
     size_t budget; /* bytes of one slice at most; 0: the free memory decides */
-    bool wide;     /* its shared memory holds a wide tile's steps */
     int busy;      /* blocks that keep every GPU busy */
     int multiprocessors;
     uint64_t runs;             /* begun */
@@ -59,14 +58,14 @@ typedef struct fref__run {
     int64_t heads, heads_of_slice;
     bool has_scores; /* memory still has those of an earlier run */
     bool goes_on;    /* an earlier run has not yet reported its findings */
-    /* The memory that is zero when the run, a slice or a chunk begins. Parts with the same beginning are adjacent and cleared
-     * together. */
+    /* The memory that is zero when the run begins, and behind it the flags, which are zero when a
+     * slice begins. */
     struct {
         uint8_t *at;
-        int64_t slice, chunk, end; /* where their parts begin */
-        int64_t lossy;             /* the place of the slice's next flags */
-        int64_t related;           /* fref__call.related_blocks */
-        bool slice_is_clear, chunk_is_clear;
+        int64_t slice, end; /* where the flags begin and end */
+        int64_t lossy;      /* the place of the slice's next flags */
+        int64_t related;    /* fref__call.related_blocks */
+        bool slice_is_clear;
     } zeros;
 } fref__run;
 
@@ -124,8 +123,8 @@ bool fref__run_is_one_chunk(const fref__run *run);
 void fref__run_scores(fref__run *run, int gradient);
 /* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
 void fref__run_facts(fref__run *run, fref__kernel kernel);
-/* 1 / nch of the slice's tensors, and kept_v, that have memory: fref__call.channels. The next
- * launch of scores makes them. */
+/* 1 / nch of the slice's tensors that have memory: fref__call.channels. The next launch of scores
+ * makes them. */
 void fref__run_relate(fref__run *run);
 /* The number of blocks that turn the sums of that many rows or keys of each head into answers. */
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);

@@ -9,26 +9,22 @@
 
 #define AGREEMENT 1e-12
 /* For sigma and the bound. Flushing depends on a threshold: one weight at the threshold changes
- * them by more than rounding does. The GPU's values may also be above those of the C reference,
- * never below (docs/numerics.md, section 2: rough sums). */
+ * them by more than rounding does. */
 #define AGREEMENT_OF_ERRORS 1e-6
-#define ERRORS_ABOVE 0.005
 
 typedef struct comparison {
     facts_reference *there, here;
     facts_error *error;
 } comparison;
 
-/* The largest difference, relative to the largest number. `there` may be above `here` by up to
- * `above` of it without a difference. NaN and infinities must be equal. */
-static double difference(const double *there, const double *here, int64_t count, double above)
+/* The largest difference, relative to the largest number. NaN and infinities must be equal. */
+static double difference(const double *there, const double *here, int64_t count)
 {
     double largest = 0, apart = 0;
     for (int64_t i = 0; i < count; i++) {
         if (isfinite(there[i]) && isfinite(here[i])) {
-            const double more = there[i] - here[i];
             largest = fmax(largest, fabs(there[i]));
-            apart = fmax(apart, more > 0 ? more - above * fabs(here[i]) : -more);
+            apart = fmax(apart, fabs(there[i] - here[i]));
         } else if (!(there[i] == here[i] || (isnan(there[i]) && isnan(here[i])))) {
             return INFINITY;
         }
@@ -37,12 +33,12 @@ static double difference(const double *there, const double *here, int64_t count,
 }
 
 static bool same_array(comparison *c, facts_tensor_id id, const char *what, const double *there,
-                       const double *here, double most, double above)
+                       const double *here, double most)
 {
     const int64_t *dim = c->there->memory.problem->tensor[id].dim;
     if (!there || !here)
         return there == here;
-    double apart = difference(there, here, dim[0] * dim[1] * dim[2] * dim[3], above);
+    double apart = difference(there, here, dim[0] * dim[1] * dim[2] * dim[3]);
     if (apart <= most)
         return true;
     return facts_fail(c->error, "the oracles disagree: %s.%s by %.3g of the largest",
@@ -55,10 +51,9 @@ static bool same_expects(comparison *c, facts_tensor_id id)
     const facts_answer *here = &c->here.expectation.answer[id];
     if (!facts_expected_on_host(&there, c->there, id))
         return facts_fail(c->error, "the oracles could not be compared: no memory");
-    bool same =
-        same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
-        same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
-        same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
+    bool same = same_array(c, id, "want", there.want, here->want, AGREEMENT) &&
+                same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS) &&
+                same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS);
     facts_expected_release(&there, c->there, id);
     return same;
 }

@@ -8,8 +8,7 @@
 
 /* The reference results are on a GPU. Computes them again on the host, and compares the same
  * answers with them. True: both references agree within 1e-12 of the largest number of each array
- * (sigmas and bounds: 1e-6, or the GPU's are at most 0.5 % above), and both give the same verdict
- * for each tensor. False: `error` says where they differ, or why they could not be compared. */
+ * (sigmas and bounds: 1e-6), and both give the same verdict for each tensor. False: `error` says where they differ, or why they could not be compared. */
 bool facts_both_agree(const facts_trial *trial, facts_reference *reference, facts_error *error);
 
 #endif
