@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "fattn/policy.h"
 #include "worker/target/errata.h"
 

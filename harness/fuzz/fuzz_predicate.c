@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/predicate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     facts_case c;
     if (!facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 window=128:inf scale=0.5", NULL))
         abort();
-    if (facts_predicate_parse(&p, text, &error)) {
+    if (facts_predicate_parse(&facts_attention_language, &p, text, &error)) {
         facts_predicate_holds(p, &(facts_subject){ 0 });
         facts_predicate_holds(p, &(facts_subject){ .c = &c });
         facts_predicate_holds(p, &(facts_subject){ .c = &c,

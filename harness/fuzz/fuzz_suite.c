@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
 #include "case/suites/suite.h"
 
@@ -41,13 +42,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = calloc(1, size + 1);
     memcpy(text, data, size);
     facts_error error = { 0 };
-    facts_suite suite = { 0 };
+    facts_suite suite = { .language = &facts_attention_language };
     if (facts_suite_read(&suite, text, "fuzz", &error))
         expand(&suite);
     else
         check(error.text[0] != '\0' && error.line >= 1 && error.column >= 1);
     facts_suite_clear(&suite);
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     facts_case c;
     check(facts_case_parse(&c, "pass=bwd", NULL));
     if (facts_deviations_read(list, text, "fuzz", &error))

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/language/keys.h"
+HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys/keys.h"
 VOCABULARY = HEADER.with_name("vocabulary.h")  # lists of words that keys.h refers to
 SOURCE = HEADER.with_name("keys.c")  # says what the forms of a stride are
 PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/problem.h"
@@ -22,7 +22,7 @@ FOLLOWS = {
     "k": "layout",
     "v": "layout",
 }
-# Defaults that depend on another key's value, as harness/src/case/language/draft.c has them: [key, value or start*, default].
+# Defaults that depend on another key's value, as harness/src/case/keys/normal_form.c has them: [key, value or start*, default].
 WHEN = {
     "out": [["dtype", "mx*", "bf16"]],
     "grad": [["dtype", "mx*", "bf16"]],
@@ -114,7 +114,7 @@ def keys(header, vocabulary, public, source):
         if kind == "STRIDE":
             row["templates"] += re.findall(
                 r"([a-z0-9]+):",
-                re.search(r'case FACTS_KIND_STRIDE:\s*return "([^"]*)"', source).group(1),
+                re.search(r'define FORM_STRIDE[^"]*"([^"]*)"', source).group(1),
             )
         if kind == "WORD" and re.search(r'(?:^|[" ])[NMXP](?:$|[" ])', allowed):
             row["number"] = True

@@ -6,6 +6,8 @@
 #include <xxhash.h>
 
 #include "builds/print_line.h"
+#include "case/keys/keys.h"
+#include "case/problem/case_problem.h"
 #include "case/suites/suite.h"
 #include "case/words/text_file.h"
 #include "commands/session/search_session.h"
@@ -209,8 +211,10 @@ static int open_suite(facts_search *search, fuzzing *z)
     ok =
         ok && (draws(&z->suite) || facts_fail_at(&error, from, 1, 1, "no line starts with draw N"));
     z->choice = (facts_draw_choice){ .with = o->with };
-    ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) &&
-         facts_draw_check(&z->choice, &error);
+    ok = ok &&
+         (!o->where ||
+          facts_predicate_parse(&facts_attention_language, &z->where, o->where, &error)) &&
+         facts_draw_check(&facts_attention_language, &z->choice, &error);
     z->choice.where = z->where;
     return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "builds/print_line.h"
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
 #include "case/suites/planned_cases.h"
@@ -38,14 +39,14 @@ static int load(knowledge *k)
     char folder[FACTS_PATH], suites[FACTS_PATH];
     const char *const regress[] = { "regress" };
     facts_error error = { 0 };
-    if (!(k->lines = facts_deviations_create()))
+    if (!(k->lines = facts_deviations_create(&facts_attention_language)))
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_expectations_path(folder))
         return FACTS_EXIT_OK;
     if (!facts_deviations_load(k->lines, folder, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
-    if (facts_suite_dir(suites) &&
-        facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
+    if (facts_suite_dir(suites) && facts_cases_expand(&facts_attention_language, &k->regress,
+                                                      regress, 1, suites, NULL, &error) != 0)
         k->regress = NULL;
     return FACTS_EXIT_OK;
 }

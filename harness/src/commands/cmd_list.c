@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "builds/described_device.h"
-#include "case/language/keys.h"
+#include "case/keys/keys.h"
 #include "case/language/pattern.h"
+#include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 #include "case/words/text_file.h"
 #include "commands.h"
@@ -49,7 +50,8 @@ static int print_suite(const char *folder, const char *name)
 {
     facts_cases *cases = NULL;
     facts_error error = { 0 };
-    int status = facts_cases_expand(&cases, &name, 1, folder, NULL, &error);
+    int status =
+        facts_cases_expand(&facts_attention_language, &cases, &name, 1, folder, NULL, &error);
     if (status != 0)
         return facts_complain(status, "facts list: %s", error.text);
     printf("%-24s %7zu  ", name, facts_cases_count(cases));
@@ -118,8 +120,9 @@ static int print_each(const facts_options *o)
         facts_error error = { 0 };
         char name[FACTS_NAME_MAX];
         facts_case c;
-        bool ok = facts_pattern_read(&pattern, facts_span_of(o->words[i]),
-                                     (facts_place){ "case", 1, 1 }, NULL, &error);
+        bool ok =
+            facts_pattern_read(&facts_attention_language, &pattern, facts_span_of(o->words[i]),
+                               (facts_place){ "case", 1, 1 }, NULL, &error);
         for (uint64_t k = 0; ok && k < facts_pattern_count(pattern); k++) {
             ok = facts_pattern_at(pattern, k, &c, &error);
             if (ok)
@@ -158,17 +161,17 @@ int facts_command_keys(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     if (!o->word_count)
-        facts_keys_help(FACTS_KEY_COUNT, stdout);
+        facts_keys_help(&facts_attention_language, FACTS_NO_KEY, stdout);
     for (size_t i = 0; i < o->word_count; i++) {
         const char *word = o->words[i];
-        facts_key key = facts_key_find(word, strlen(word));
-        const char *nearest = facts_key_nearest(word, strlen(word));
-        if (key == FACTS_KEY_COUNT)
+        facts_key key = facts_key_find(&facts_attention_language, word, strlen(word));
+        const char *nearest = facts_key_nearest(&facts_attention_language, word, strlen(word));
+        if (key == FACTS_NO_KEY)
             return facts_complain(FACTS_EXIT_BAD_INPUT,
                                   "facts keys: no key \"%.40s\"%s%s%s (`facts keys` lists them)",
                                   word, nearest ? "; did you mean " : "", nearest ? nearest : "",
                                   nearest ? "?" : "");
-        facts_keys_help(key, stdout);
+        facts_keys_help(&facts_attention_language, key, stdout);
     }
     return FACTS_EXIT_OK;
 }

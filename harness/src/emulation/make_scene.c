@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "case/keys/keys.h"
+#include "case/problem/case_problem.h"
 #include "case/problem/philox.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_copies.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/layout_word.h"
+#include "case/keys/layout_word.h"
 #include "case/problem/case_problem.h"
 #include "case/problem/storage.h"
 #include "tokens.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/words/case_text.h"
 
 #define MOST_REPEATS 5

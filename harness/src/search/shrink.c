@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 
 #define MOST_TRIED (4 * 8192) /* places; several times as many as steps */

@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "case/keys/keys.h"
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 #include "case/words/rescale.h"
 #include "reply.h"
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/words/worker_exit.h"
 #include "fattn/score_mod.h"

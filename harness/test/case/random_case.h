@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 
 static uint64_t random_state = 1;
 
@@ -69,7 +71,8 @@ static inline void random_case_text(char out[2048], size_t most)
         facts_key key = (facts_key)random_below(FACTS_KEY_COUNT);
         if (random_below(4) == 0) {
             size_t n = random_below(sizeof random_specials / sizeof *random_specials);
-            key = facts_key_find(random_specials[n][0], strlen(random_specials[n][0]));
+            key = facts_key_find(&facts_attention_language, random_specials[n][0],
+                                 strlen(random_specials[n][0]));
             snprintf(value, sizeof value, "%s", random_specials[n][1]);
         } else {
             random_value(key, value);

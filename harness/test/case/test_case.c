@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
 
+#include "case/keys/keys.h"
+#include "case/problem/case_problem.h"
 #include "case/words/fail.h"
 #include "random_case.h"
 
@@ -215,7 +217,7 @@ static char *help_text(void)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    facts_keys_help(FACTS_KEY_COUNT, file);
+    facts_keys_help(&facts_attention_language, FACTS_NO_KEY, file);
     fclose(file);
     return text;
 }

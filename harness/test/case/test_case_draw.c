@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 #include "case/suites/suite.h"
@@ -14,7 +15,7 @@
 static facts_suite read_text(const char *text)
 {
     facts_error error = { 0 };
-    facts_suite suite = { 0 };
+    facts_suite suite = { .language = &facts_attention_language };
     cr_assert(facts_suite_read(&suite, text, "test", &error), "%s", error.text);
     return suite;
 }
@@ -42,7 +43,8 @@ static bool holds(const char *predicate, const facts_case *c)
 {
     facts_error error = { 0 };
     facts_predicate *p = NULL;
-    cr_assert(facts_predicate_parse(&p, predicate, &error), "%s", error.text);
+    cr_assert(facts_predicate_parse(&facts_attention_language, &p, predicate, &error), "%s",
+              error.text);
     bool yes = facts_predicate_holds(p, &(facts_subject){ .c = c });
     facts_predicate_destroy(p);
     return yes;
@@ -216,10 +218,11 @@ Test(case_draw, where_keeps_and_with_sets)
     facts_suite suite = shipped();
     facts_error error = { 0 };
     facts_predicate *where = NULL;
-    cr_assert(facts_predicate_parse(&where, "pass=bwd & d.qk>128", &error));
+    cr_assert(
+        facts_predicate_parse(&facts_attention_language, &where, "pass=bwd & d.qk>128", &error));
     const facts_draw_choice choice = { .where = where, .with = "engine=all repeat=2" };
     size_t found = 0;
-    cr_assert(facts_draw_check(&choice, &error));
+    cr_assert(facts_draw_check(&facts_attention_language, &choice, &error));
     for (uint64_t i = 0; i < 200; i++) {
         facts_case c;
         if (!facts_suite_draw(&suite, 1, i, &choice, &c))
@@ -228,8 +231,10 @@ Test(case_draw, where_keeps_and_with_sets)
         cr_assert(holds("pass=bwd & d.qk>128 & engine=all & repeat=2", &c));
     }
     cr_assert_geq(found, 150);
-    cr_assert_not(facts_draw_check(&(facts_draw_choice){ .with = "engine=every" }, &error));
-    cr_assert_not(facts_draw_check(&(facts_draw_choice){ .with = "engine" }, &error));
+    cr_assert_not(facts_draw_check(&facts_attention_language,
+                                   &(facts_draw_choice){ .with = "engine=every" }, &error));
+    cr_assert_not(facts_draw_check(&facts_attention_language,
+                                   &(facts_draw_choice){ .with = "engine" }, &error));
     facts_predicate_destroy(where);
     facts_suite_clear(&suite);
 }
@@ -278,7 +283,7 @@ Test(case_draw, bad_input_is_named_with_its_place)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         facts_error error = { 0 };
-        facts_suite suite = { 0 };
+        facts_suite suite = { .language = &facts_attention_language };
         cr_expect_not(facts_suite_read(&suite, bad[i].text, "w", &error), "%s", bad[i].text);
         cr_expect_not_null(strstr(error.text, bad[i].says), "%s: %s", bad[i].text, error.text);
         cr_expect_null(strchr(error.text, '\n'), "one line: %s", error.text);
@@ -296,7 +301,8 @@ Test(case_draw, a_suite_has_the_same_lists_and_draws)
     cr_assert_not_null(out);
     fputs("list n=1..3,7\ns={n} mask=default,causal\ndraw 20 seed=2\npass=bwd s=1..100000\n", out);
     fclose(out);
-    cr_assert_eq(facts_cases_expand(&cases, (const char *const[]){ path }, 1, NULL, NULL, &error),
+    cr_assert_eq(facts_cases_expand(&facts_attention_language, &cases,
+                                    (const char *const[]){ path }, 1, NULL, NULL, &error),
                  0, "%s", error.text);
     cr_expect_eq(facts_cases_count(cases), 28);
     cr_expect_str_eq(facts_cases_at(cases, 7).name, "pass=fwd dtype=bf16 s=7 mask=causal");

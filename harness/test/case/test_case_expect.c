@@ -1,13 +1,14 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
 
 static facts_error error;
 
 static bool reads(const char *text)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     bool ok = facts_deviations_read(list, text, "x.expect", &error);
     facts_deviations_destroy(list);
     return ok;
@@ -15,7 +16,7 @@ static bool reads(const char *text)
 
 Test(expect, the_first_line_that_fits_counts_and_is_marked)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_assert(
         facts_deviations_read(
             list,
@@ -64,7 +65,7 @@ Test(expect, a_bad_line_is_named_with_its_place)
 
 Test(expect, a_question_mark_says_now_and_then)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_assert(facts_deviations_read(
                   list,
                   "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
@@ -79,7 +80,7 @@ Test(expect, a_question_mark_says_now_and_then)
 
 Test(expect, a_line_may_expect_any_of_some_verdicts)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_assert(facts_deviations_read(
                   list, "2026-11-21 wrong/nan? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
                   "x.expect", &error),
@@ -101,7 +102,7 @@ Test(expect, a_line_may_expect_any_of_some_verdicts)
 
 Test(expect, a_folder_that_is_not_there_has_none)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_expect(facts_deviations_load(list, "/nowhere/at/all", &error));
     cr_expect_eq(facts_deviations_count(list), 0);
     facts_deviations_destroy(list);
@@ -116,7 +117,7 @@ static const facts_deviation *lookup(facts_deviations *list, const char *name, c
 
 static facts_deviations *list_of(const char *text)
 {
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_assert(facts_deviations_read(list, text, "x.expect", &error), "%s", error.text);
     return list;
 }

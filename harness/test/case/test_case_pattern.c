@@ -6,6 +6,7 @@
 
 #include "case/language/case.h"
 #include "case/language/pattern.h"
+#include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 
 static facts_error error;
@@ -14,7 +15,7 @@ static facts_error error;
 static char *expand(const char *text, const char *where, size_t limit)
 {
     facts_cases *cases;
-    if (facts_cases_expand(&cases, &text, 1, NULL,
+    if (facts_cases_expand(&facts_attention_language, &cases, &text, 1, NULL,
                            &(facts_choice){ .where = where, .limit = limit }, &error) != 0)
         return NULL;
     char *out = calloc(facts_cases_count(cases) + 1, FACTS_NAME_MAX);
@@ -151,7 +152,7 @@ static int expand_file(facts_cases **out, const char *text)
     cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     close(fd);
     const char *texts[] = { path };
-    int status = facts_cases_expand(out, texts, 1, NULL, NULL, &error);
+    int status = facts_cases_expand(&facts_attention_language, out, texts, 1, NULL, NULL, &error);
     unlink(path);
     return status;
 }
@@ -199,17 +200,19 @@ Test(suite, a_name_that_is_none_is_said_so)
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
     facts_cases *cases;
-    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, &error), 2);
+    cr_expect_eq(facts_cases_expand(&facts_attention_language, &cases, texts, 1, dir, NULL, &error),
+                 2);
     cr_expect(strstr(error.text, "did you mean smoke?") != NULL, "%s", error.text);
     texts[0] = "";
-    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, &error), 2);
+    cr_expect_eq(facts_cases_expand(&facts_attention_language, &cases, texts, 1, dir, NULL, &error),
+                 2);
 }
 
 Test(pattern, with_gives_every_case_what_it_says)
 {
     facts_cases *cases = NULL;
     const char *text = "s=64,128 engine=1,2";
-    cr_assert_eq(facts_cases_expand(&cases, &text, 1, NULL,
+    cr_assert_eq(facts_cases_expand(&facts_attention_language, &cases, &text, 1, NULL,
                                     &(facts_choice){ .with = "engine=all  repeat=3" }, &error),
                  0, "%s", error.text);
     cr_expect_eq(facts_cases_count(cases), 2, "what became the same is there once");
@@ -224,7 +227,7 @@ Test(pattern, with_gives_every_case_what_it_says)
         { "=", "--with:1:1:  is not a key" }
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL,
+        cr_expect_eq(facts_cases_expand(&facts_attention_language, &cases, &text, 1, NULL,
                                         &(facts_choice){ .with = wrong[i][0] }, &error),
                      2, "%s", wrong[i][0]);
         cr_expect(strstr(error.text, wrong[i][1]) != NULL, "%s: %s", wrong[i][0], error.text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
@@ -15,7 +16,9 @@ static facts_cases *load(const char *suite)
     facts_cases *cases;
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
-    cr_assert_eq(facts_cases_expand(&cases, &suite, 1, dir, NULL, &error), 0, "%s", error.text);
+    cr_assert_eq(
+        facts_cases_expand(&facts_attention_language, &cases, &suite, 1, dir, NULL, &error), 0,
+        "%s", error.text);
     return cases;
 }
 
@@ -226,7 +229,7 @@ Test(suites, the_expectations_can_be_read)
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/../expectations",
              getenv("FACTS_BIN")); /* the build makes them of cases/known */
-    facts_deviations *list = facts_deviations_create();
+    facts_deviations *list = facts_deviations_create(&facts_attention_language);
     cr_expect(facts_deviations_load(list, dir, &error), "%s", error.text);
     cr_expect_geq(facts_deviations_count(list), 3);
     facts_case c;

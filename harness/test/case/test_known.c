@@ -31,8 +31,9 @@ static facts_cases *cases_of(const char *guard)
     const char *const texts[] = { text };
     facts_cases *cases;
     snprintf(text, sizeof text, "regress/%.*s", (int)strcspn(guard, "/"), guard);
-    cr_assert_eq(facts_cases_expand(&cases, texts, 1, cases_folder(), NULL, &error), 0, "%s",
-                 error.text);
+    cr_assert_eq(facts_cases_expand(&facts_attention_language, &cases, texts, 1, cases_folder(),
+                                    NULL, &error),
+                 0, "%s", error.text);
     return cases;
 }
 

@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/predicate.h"
 
 static bool holds(const char *text, const facts_subject *subject)
 {
     facts_predicate *p;
     facts_error error = { 0 };
-    cr_assert(facts_predicate_parse(&p, text, &error), "%s: %s", text, error.text);
+    cr_assert(facts_predicate_parse(&facts_attention_language, &p, text, &error), "%s: %s", text,
+              error.text);
     bool result = facts_predicate_holds(p, subject);
     facts_predicate_destroy(p);
     return result;
@@ -43,7 +45,8 @@ static void is_refused(const char *text, int column)
 {
     facts_predicate *p;
     facts_error error = { 0 };
-    cr_expect_not(facts_predicate_parse(&p, text, &error), "%s is taken", text);
+    cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, text, &error), "%s is taken",
+                  text);
     char place[32];
     snprintf(place, sizeof place, "where:1:%d: ", column);
     cr_expect(strncmp(error.text, place, strlen(place)) == 0, "%s gives %s", text, error.text);
@@ -98,7 +101,8 @@ Test(predicate, an_error_names_the_column_and_the_nearest_word)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         facts_predicate *p;
         facts_error error = { 0 };
-        cr_expect_not(facts_predicate_parse(&p, wrong[i][0], &error), "%s is taken", wrong[i][0]);
+        cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, wrong[i][0], &error),
+                      "%s is taken", wrong[i][0]);
         cr_expect_null(p);
         cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s",
                   wrong[i][0], error.text);
@@ -112,14 +116,14 @@ Test(predicate, depth_and_length_are_bounded)
     strcpy(deep + 2000, "b=1");
     facts_predicate *p;
     facts_error error;
-    cr_expect_not(facts_predicate_parse(&p, deep, &error));
+    cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, deep, &error));
     cr_expect(strstr(error.text, "nested too deep") != NULL, "%s", error.text);
     static char longest[20000];
     for (int i = 0; i < 2500; i++)
         strcat(longest + i * 4, "b=1|");
     strcat(longest, "b=1");
-    cr_expect_not(facts_predicate_parse(&p, longest, &error));
+    cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, longest, &error));
     longest[8192 - 1] = '\0';
-    cr_expect_not(facts_predicate_parse(&p, longest, &error),
+    cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, longest, &error),
                   "more tests than a predicate may hold");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 
@@ -207,7 +208,9 @@ Test(problem, what_is_resolved_the_library_takes_as_it_is)
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
     facts_cases *cases;
-    cr_assert_eq(facts_cases_expand(&cases, suites, 3, dir, NULL, &error), 0, "%s", error.text);
+    cr_assert_eq(
+        facts_cases_expand(&facts_attention_language, &cases, suites, 3, dir, NULL, &error), 0,
+        "%s", error.text);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         const char *name = facts_cases_at(cases, i).name;
         facts_case c;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "numbers/fill/mod.h"
 

@@ -1,5 +1,6 @@
 /* Checks: honest kernels keep them, and each catches the mistake that it is there for, with the
  * judge left aside. What keep reads: test_probe.c. */
+#include "case/problem/case_problem.h"
 #include "case/problem/valid_checks.h"
 #include "checking.h"
 

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 #include "numbers.h"
 
 /* One backward case with everything that it reads. */

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 #include "case/problem/philox.h"
 #include "fattn/score_mod.h"
 #include "numbers.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 #include "case/suites/predicate.h"
 #include "search/findings.h"
@@ -32,7 +33,8 @@ static bool holds(const char *where, const facts_case *c)
 {
     facts_error error = { 0 };
     facts_predicate *p = NULL;
-    cr_assert(facts_predicate_parse(&p, where, &error), "%s", error.text);
+    cr_assert(facts_predicate_parse(&facts_attention_language, &p, where, &error), "%s",
+              error.text);
     bool yes = facts_predicate_holds(p, &(facts_subject){ .c = c });
     facts_predicate_destroy(p);
     return yes;

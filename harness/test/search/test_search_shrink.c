@@ -30,7 +30,8 @@ static world *open_world(const char *fails)
     world *w = calloc(1, sizeof *w);
     w->symptom =
         (facts_symptom){ .verdict = FACTS_VERDICT_WRONG, .engine = -1, .tensors = "dq dk" };
-    cr_assert(facts_predicate_parse(&w->fails, fails, &error), "%s", error.text);
+    cr_assert(facts_predicate_parse(&facts_attention_language, &w->fails, fails, &error), "%s",
+              error.text);
     return w;
 }
 
@@ -234,8 +235,8 @@ Test(search_shrink, another_tensor_engine_or_a_known_failure_is_not_the_same)
     char name[FACTS_NAME_MAX];
     facts_error error;
     world *w = open_world("s.kv>=8");
-    cr_assert(
-        facts_predicate_parse(&w->known, "s.kv<64", &error)); /* smaller ones are a known failure */
+    cr_assert(facts_predicate_parse(&facts_attention_language, &w->known, "s.kv<64",
+                                    &error)); /* smaller ones are a known failure */
     facts_shrink_result r = shrink_with(w, "pass=fwd s=512", 1, 0);
     cr_expect_str_eq(facts_case_name(&r.best, name), "pass=fwd dtype=bf16 b=1 h=1 s=1/64 d=1");
     close_world(w);

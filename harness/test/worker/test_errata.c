@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
+#include "case/problem/case_problem.h"
 #include "fattn/policy.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/errata.h"

@@ -3,6 +3,8 @@
 #include "../../../lib/test/support/described_h100.h"
 #define RATIOS_APART 0.02
 #include "../judge/outcomes.h"
+#include "case/keys/keys.h"
+#include "case/problem/case_problem.h"
 #include "worker/target/loaded_target.h"
 
 static facts_worker open_worker(void)

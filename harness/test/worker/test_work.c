@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 #include "worker/timing/time_turn.h"
 
 static const facts_problem *problem_of(const char *text)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "numbers/dtype.h"
 #include "worker/exec/checks.h"
 #include "worker/row/row_check.h"

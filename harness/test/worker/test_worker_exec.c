@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/keys/keys.h"
 #include "case/language/case.h"
+#include "case/problem/case_problem.h"
 #include "fattn/device.h"
 #include "fattn/policy.h"
 #include "numbers/fill/arrays.h"

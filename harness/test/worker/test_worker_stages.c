@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "worker/exec/trial.h"
 #include "worker/row/row_trial.h"
 #include "worker/target/loaded_target.h"

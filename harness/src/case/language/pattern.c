@@ -7,7 +7,6 @@
 
 #include "dice.h"
 #include "draft.h"
-#include "key_value.h"
 
 #define MOST_RANGES 8
 #define MOST_ITEMS 4096
@@ -47,17 +46,19 @@ struct facts_list {
 };
 
 typedef struct axis {
-    facts_key key; /* FACTS_KEY_COUNT: of a list */
+    facts_key key;            /* FACTS_NO_KEY: of a list */
+    const facts_key_row *row; /* of the key; NULL: of a list */
     int column;
     values values;
 } axis;
 
 struct facts_pattern {
+    const facts_language *language;
     facts_place place;
     const facts_list *lists;
     int weight_column; /* of the first weight; 0: none */
     size_t axes;
-    axis axis[FACTS_KEY_COUNT];
+    axis axis[FACTS_KEYS_MOST];
     uint64_t count;
 };
 
@@ -79,25 +80,36 @@ static size_t digits(facts_span text, size_t from)
     return n;
 }
 
+/* Is a value two numbers with a colon between them? */
+static bool has_colon(const facts_key_row *row)
+{
+    facts_span rest = facts_span_of(row->allowed), template;
+    while ((template = facts_span_word(&rest)).length > 0) {
+        if (template.length == 3 && template.at[0] <= 'Z' && template.at[1] == ':')
+            return true;
+    }
+    return false;
+}
+
 /* Is the letter at `at`, behind a range, the start of its step? Not when another range follows
  * (1..8:1..8), nor in a value that has a colon of its own (window=1..8:0) unless there is one more.
  */
-static bool is_step(facts_key key, facts_span text, size_t at)
+static bool is_step(const facts_key_row *row, facts_span text, size_t at)
 {
     if (at + 1 >= text.length || (text.at[at] != ':' && text.at[at] != '*'))
         return false;
     size_t end = at + 1 + digits(text, at + 1), colons = 0;
     for (size_t i = 0; i < text.length; i++)
         colons += text.at[i] == ':';
-    bool own_colon =
-        (key == FACTS_KEY_WINDOW || key == FACTS_KEY_RNG) && text.at[at] == ':' && colons < 2;
+    bool own_colon = row && has_colon(row) && text.at[at] == ':' && colons < 2;
     bool next_range = end + 1 < text.length && text.at[end] == '.' && text.at[end + 1] == '.';
     return !own_colon && !next_range && end > at + 1;
 }
 
 /* Reads the range whose two dots are at `dots`; it starts at `least` or behind it. Returns NULL or
  * what is wrong. */
-static const char *read_range(facts_key key, facts_span text, size_t least, size_t dots, range *out)
+static const char *read_range(const facts_key_row *row, facts_span text, size_t least, size_t dots,
+                              range *out)
 {
     size_t start = dots;
     while (start > least && text.at[start - 1] >= '0' && text.at[start - 1] <= '9')
@@ -108,7 +120,7 @@ static const char *read_range(facts_key key, facts_span text, size_t least, size
     if (!facts_read_integer((facts_span){ text.at + start, dots - start }, most, &out->first) ||
         !facts_read_integer((facts_span){ text.at + dots + 2, end - dots - 2 }, most, &out->last))
         return "a range is a..b:step or a..b*factor, of whole numbers";
-    if (is_step(key, text, end)) {
+    if (is_step(row, text, end)) {
         size_t letters = digits(text, end + 1);
         out->factor = text.at[end] == '*';
         if (!facts_read_integer((facts_span){ text.at + end + 1, letters }, most, &out->step))
@@ -149,7 +161,8 @@ static const char *read_list_name(const facts_list *lists, facts_span text, size
     return NULL;
 }
 
-static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_error *error)
+static bool read_ranges(facts_pattern *pattern, const facts_key_row *row, item *it,
+                        facts_error *error)
 {
     size_t behind = 0; /* the range before: its digits are not also the next one's */
     it->count = 1;
@@ -161,7 +174,7 @@ static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_e
         range r = { 0 };
         const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value"
                             : list ? read_list_name(pattern->lists, it->text, i, &r)
-                                   : read_range(key, it->text, behind, i, &r);
+                                   : read_range(row, it->text, behind, i, &r);
         if (wrong != NULL)
             return facts_fail_at(error, pattern->place.where, pattern->place.line,
                                  it->column + (int)i, "%s", wrong);
@@ -236,10 +249,10 @@ static const char *item_value(const facts_pattern *pattern, const axis *a, const
     facts_value_fault fault = { 0 };
     if (!put_item(it, index, text, &used)) {
         facts_fail_at(error, pattern->place.where, pattern->place.line, it->column,
-                      "%s is longer than a case may be", facts_keys[a->key].word);
+                      "%s is longer than a case may be", a->row->word);
         return NULL;
     }
-    if (!facts_value_canonical(a->key, facts_span_of(text), out, &fault)) {
+    if (!facts_value_canonical(a->row, facts_span_of(text), out, &fault)) {
         facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s",
                       fault.text);
         return NULL;
@@ -256,7 +269,7 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
         return item_value(pattern, a, it, 0, value, error) != NULL &&
                item_value(pattern, a, it, it->count - 1, value, error) != NULL;
     facts_value_fault fault = { 0 };
-    if (!facts_value_canonical(a->key, it->text, value, &fault))
+    if (!facts_value_canonical(a->row, it->text, value, &fault))
         return facts_fail_at(error, pattern->place.where, pattern->place.line,
                              it->column + (int)fault.at, "%s", fault.text);
     it->canonical = strdup(value);
@@ -279,10 +292,10 @@ static bool read_item(facts_pattern *pattern, const axis *a, facts_span text, it
                                  "a weight is a whole number from 1 to %d: VALUE@WEIGHT",
                                  MOST_WEIGHT);
     }
-    it->absent = a->key < FACTS_KEY_COUNT && facts_span_is(it->text, "default");
+    it->absent = a->row && facts_span_is(it->text, "default");
     it->count = 1;
-    return it->absent || (read_ranges(pattern, a->key, it, error) &&
-                          (a->key == FACTS_KEY_COUNT || check_item(pattern, a, it, error)));
+    return it->absent || (read_ranges(pattern, a->row, it, error) &&
+                          (a->row == NULL || check_item(pattern, a, it, error)));
 }
 
 static bool read_values(facts_pattern *pattern, axis *a, facts_span text, int column,
@@ -313,7 +326,9 @@ static bool read_values(facts_pattern *pattern, axis *a, facts_span text, int co
 static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_error *error)
 {
     axis *a = &pattern->axis[pattern->axes++];
-    *a = (axis){ .key = token->key, .column = token->column };
+    *a = (axis){ .key = token->key,
+                 .row = &pattern->language->keys[token->key],
+                 .column = token->column };
     bool read = read_values(pattern, a, token->value, token->value_column, error);
     pattern->count = product(pattern->count, a->values.count);
     return read;
@@ -326,12 +341,12 @@ static void free_values(values *v)
     free(v->item);
 }
 
-bool facts_list_read(const facts_list **lists, facts_span text, facts_place place,
-                     facts_error *error)
+bool facts_list_read(const facts_language *language, const facts_list **lists, facts_span text,
+                     facts_place place, facts_error *error)
 {
     facts_span rest = text, name = facts_span_cut(&rest, '=');
-    facts_pattern scratch = { .place = place, .lists = *lists };
-    axis a = { .key = FACTS_KEY_COUNT, .column = place.column };
+    facts_pattern scratch = { .language = language, .place = place, .lists = *lists };
+    axis a = { .key = FACTS_NO_KEY, .column = place.column };
     size_t letters = 0;
     while (letters < name.length && name.at[letters] >= 'a' && name.at[letters] <= 'z')
         letters++;
@@ -359,17 +374,18 @@ void facts_lists_destroy(const facts_list *lists)
     }
 }
 
-bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
-                        const facts_list *lists, facts_error *error)
+bool facts_pattern_read(const facts_language *language, facts_pattern **out, facts_span text,
+                        facts_place place, const facts_list *lists, facts_error *error)
 {
     *out = NULL;
-    facts_token token[FACTS_KEY_COUNT];
+    facts_token token[FACTS_KEYS_MOST];
     size_t count = 0;
-    if (!facts_tokens_read(text, place, token, &count, error))
+    if (!facts_tokens_read(language, text, place, token, &count, error))
         return false;
     facts_pattern *pattern = calloc(1, sizeof *pattern);
     if (pattern == NULL)
         return facts_fail_at(error, place.where, place.line, place.column, "no memory");
+    pattern->language = language;
     pattern->place = place;
     pattern->lists = lists;
     pattern->count = 1;
@@ -399,7 +415,7 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
     /* Values of items with ranges; a case longer than this is refused when it is stored. */
     char room[2 * FACTS_CASE_TEXT], value[FACTS_CASE_TEXT];
     size_t used = 0;
-    facts_draft draft = { 0 };
+    facts_draft draft = { .language = pattern->language };
     for (size_t i = pattern->axes; i-- > 0;) {
         const axis *a = &pattern->axis[i];
         uint64_t digit = index % a->values.count;

@@ -12,13 +12,13 @@ typedef struct facts_pattern facts_pattern; /* owner; opaque */
 typedef struct facts_list facts_list;       /* named values, and those named before */
 
 /* Reads "NAME=VALUES" and puts the list in front of *lists. `text` must live as long as it. */
-bool facts_list_read(const facts_list **lists, facts_span text, facts_place place,
-                     facts_error *error);
+bool facts_list_read(const facts_language *language, const facts_list **lists, facts_span text,
+                     facts_place place, facts_error *error);
 void facts_lists_destroy(const facts_list *lists);
 
 /* `text` must live as long as the pattern, `place.where` and `lists` (may be NULL) too. */
-bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
-                        const facts_list *lists, facts_error *error);
+bool facts_pattern_read(const facts_language *language, facts_pattern **out, facts_span text,
+                        facts_place place, const facts_list *lists, facts_error *error);
 /* Members of the product; UINT64_MAX when there are more. */
 uint64_t facts_pattern_count(const facts_pattern *pattern);
 /* The column of the first weight (VALUE@WEIGHT); 0: there is none. */

@@ -2,8 +2,7 @@
 #ifndef FACTS_CASE_TOKEN_H
 #define FACTS_CASE_TOKEN_H
 
-#include "case/words/case_text.h"
-#include "keys.h"
+#include "language.h"
 
 /* Where a text lies, for errors: file (or "case"), line, and the column of its first letter. */
 typedef struct facts_place {
@@ -17,9 +16,9 @@ typedef struct facts_token {
     int column, value_column;
 } facts_token;
 
-/* Splits on blanks and finds the keys; each key at most once. `out` has room for FACTS_KEY_COUNT.
+/* Splits on blanks and finds the keys; each key at most once. `out` has room for FACTS_KEYS_MOST.
  */
-bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count,
-                       facts_error *error);
+bool facts_tokens_read(const facts_language *language, facts_span text, facts_place place,
+                       facts_token *out, size_t *count, facts_error *error);
 
 #endif

@@ -6,7 +6,12 @@
 
 #include <fattn/fattn.h>
 
-#include "case/language/case.h"
+#include "case/keys/keys.h"
+
+/* The language of these cases: the keys of keys.h, and which cases resolve to a problem. */
+extern const facts_language facts_attention_language;
+/* Parses one case of it (case.h). */
+bool facts_case_parse(facts_case *out, const char *text, facts_error *error);
 
 /* The tensors of a call. X(SYMBOL, "word", is_output_of_forward, is_output_of_backward) */
 /* clang-format off */

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/language/key_value.h"
-#include "case/language/layout_word.h"
+#include "case/keys/key_values.h"
+#include "case/keys/keys.h"
+#include "case/keys/layout_word.h"
 #include "case/words/case_text.h"
 #include "philox.h"
 

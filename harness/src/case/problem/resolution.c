@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/language/key_value.h"
+#include "case/keys/key_values.h"
+#include "case/keys/keys.h"
 
 facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status,
                                        facts_key key, const char *what)

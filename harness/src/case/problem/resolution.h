@@ -2,7 +2,7 @@
 #ifndef FACTS_CASE_RESOLUTION_H
 #define FACTS_CASE_RESOLUTION_H
 
-#include "case/language/stride.h"
+#include "case/keys/stride.h"
 #include "case/words/case_text.h"
 #include "case_problem.h"
 

@@ -2,8 +2,9 @@
  * paged=, table=. */
 #include <string.h>
 
-#include "case/language/key_value.h"
-#include "case/language/layout_word.h"
+#include "case/keys/key_values.h"
+#include "case/keys/keys.h"
+#include "case/keys/layout_word.h"
 #include "lengths.h"
 #include "resolution.h"
 

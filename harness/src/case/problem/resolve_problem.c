@@ -6,7 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "case/language/key_value.h"
+#include "case/keys/key_values.h"
+#include "case/keys/keys.h"
 #include "case/words/case_text.h"
 #include "huge.h"
 #include "lengths.h"

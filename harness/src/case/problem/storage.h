@@ -2,8 +2,8 @@
 #ifndef FACTS_CASE_STORAGE_H
 #define FACTS_CASE_STORAGE_H
 
-#include "case/language/layout_word.h"
-#include "case/language/stride.h"
+#include "case/keys/layout_word.h"
+#include "case/keys/stride.h"
 #include "case_problem.h"
 
 /* One tensor to place: its extents in the order b,h,s,d, and its position in the call. */

@@ -1,10 +1,10 @@
 #include "predicate.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/key_value.h"
 #include "field.h"
 
 /*  any     = all { "|" all }            all = one { "&" one }
@@ -40,6 +40,7 @@ struct facts_predicate {
 };
 
 typedef struct parser {
+    const facts_language *language;
     facts_predicate *out;
     const char *text;
     size_t at, length;
@@ -170,12 +171,13 @@ static bool check_word(parser *p, const node *n, facts_span value, size_t at)
 }
 
 /* Another field on the right: s.q<=s.kv. */
-static bool is_field(const node *n, facts_span value, facts_field *other)
+static bool is_field(const facts_language *language, const node *n, facts_span value,
+                     facts_field *other)
 {
     char hint[FACTS_QUOTE_MAX];
     bool numbers = n->field.kind == FACTS_FIELD_NUMBER || n->field.kind == FACTS_FIELD_PART;
     return numbers && value.length > 0 && value.at[0] >= 'a' &&
-           facts_field_find(value, other, hint) &&
+           facts_field_find(language, value, other, hint) &&
            (other->kind == FACTS_FIELD_PART || other->kind == FACTS_FIELD_NUMBER);
 }
 
@@ -188,12 +190,12 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
     if (n->field.kind == FACTS_FIELD_VERSION)
         return facts_version_read(value, n->version) ||
                wrong_at(p, at, "is not a version, such as 9.10.2", value, "");
-    n->has_other = is_field(n, value, &n->other);
+    n->has_other = is_field(p->language, n, value, &n->other);
     if (n->has_other)
         return true;
     bool number = facts_field_read_number(value, &n->number);
     bool numbers_only =
-        n->modulus > 0 || n->field.kind == FACTS_FIELD_PART || n->field.key == FACTS_KEY_COUNT;
+        n->modulus > 0 || n->field.kind == FACTS_FIELD_PART || n->field.key == FACTS_NO_KEY;
     bool equality = n->op == OP_EQ || n->op == OP_NE;
     if (n->field.kind == FACTS_FIELD_PART || n->field.kind == FACTS_FIELD_NUMBER) {
         if (number)
@@ -202,13 +204,13 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
         if (!equality || (numbers_only && n->field.result < 0))
             return wrong_at(p, at, "is not a number", value, "");
     }
-    if (n->field.key == FACTS_KEY_COUNT) {
+    if (n->field.key == FACTS_NO_KEY) {
         keep_text(p, n, value.at, value.length);
         return check_word(p, n, value, at);
     }
     char canonical[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
-    if (!facts_value_canonical(n->field.key, value, canonical, &fault))
+    if (!facts_value_canonical(&p->language->keys[n->field.key], value, canonical, &fault))
         return facts_fail_at(p->error, "where", 1, (int)(at + fault.at) + 1, "%s", fault.text);
     keep_text(p, n, canonical, strlen(canonical));
     return true;
@@ -256,7 +258,7 @@ static bool take_field(parser *p, node *n)
     size_t at = (size_t)(name.at - p->text);
     if (name.length == 0)
         return wrong_at(p, at, "expected a key here", nothing, "");
-    if (!facts_field_find(name, &n->field, hint))
+    if (!facts_field_find(p->language, name, &n->field, hint))
         return wrong_at(p, at, "is not a key", name, hint);
     if (take(p, '%')) {
         facts_span modulus = take_name(p);
@@ -285,11 +287,16 @@ static int test_node(parser *p)
     }
     bool order = n.op == OP_LT || n.op == OP_LE || n.op == OP_GT || n.op == OP_GE;
     if (order && !ordered(&n.field)) {
-        bool ratio =
-            n.field.key < FACTS_KEY_COUNT && facts_keys[n.field.key].kind == FACTS_KIND_RATIO;
-        facts_span name = facts_span_of(n.field.name);
-        wrong_at(p, at, "has no order", name,
-                 ratio ? "; its parts have: h.q h.k h.v s.q s.kv d.qk d.v" : "; = != ~ in apply");
+        char parts[FACTS_QUOTE_MAX] = "";
+        for (size_t i = 0; i < p->language->part_count; i++) {
+            const facts_key_part *part = &p->language->parts[i];
+            size_t used = strlen(parts);
+            if (part->key == n.field.key)
+                snprintf(parts + used, sizeof parts - used, "%s %s",
+                         used ? "" : "; its parts have:", part->word);
+        }
+        wrong_at(p, at, "has no order", facts_span_of(n.field.name),
+                 parts[0] ? parts : "; = != ~ in apply");
         return -1;
     }
     return value_node(p, n);
@@ -342,10 +349,11 @@ static int any_node(parser *p)
     return chain(p, '|', NODE_OR, all_node);
 }
 
-bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error)
+bool facts_predicate_parse(const facts_language *language, facts_predicate **out, const char *text,
+                           facts_error *error)
 {
     *out = NULL;
-    parser p = { .text = text, .length = strlen(text), .error = error };
+    parser p = { .language = language, .text = text, .length = strlen(text), .error = error };
     if (p.length > MOST_LETTERS)
         return wrong_at(&p, 0, "too long for a predicate", nothing, "");
     facts_predicate *made = calloc(1, sizeof *made);
@@ -413,8 +421,8 @@ static bool numbers_hold(const node *n, const facts_subject *s, bool *decided)
     if (!*decided)
         return false;
     if (!facts_field_number(&n->field, s, &have))
-        return n->op == OP_NE && !n->has_other && n->modulus == 0 &&
-               n->field.key < FACTS_KEY_COUNT && s->c != NULL;
+        return n->op == OP_NE && !n->has_other && n->modulus == 0 && n->field.key != FACTS_NO_KEY &&
+               s->c != NULL;
     if (n->has_other && !facts_field_number(&n->other, s, &expects))
         return false;
     if (n->modulus > 0)
@@ -476,7 +484,7 @@ bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s)
     return node_holds(p, p->root, s);
 }
 
-typedef enum reference { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } reference;
+typedef enum truth { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } truth;
 
 static bool is_open(const facts_field *field, const facts_subject *s)
 {
@@ -487,21 +495,21 @@ static bool is_open(const facts_field *field, const facts_subject *s)
            strcmp(text, "all") == 0;
 }
 
-static reference node_reference(const facts_predicate *p, int at, const facts_subject *s)
+static truth node_truth(const facts_predicate *p, int at, const facts_subject *s)
 {
     const node *n = &p->nodes[at];
     if (n->kind == NODE_TEST)
         return is_open(&n->field, s) || (n->has_other && is_open(&n->other, s)) ? TRUTH_OPEN
                : test_holds(p, n, s)                                            ? TRUTH_YES
                                                                                 : TRUTH_NO;
-    reference left = node_reference(p, n->left, s);
+    truth left = node_truth(p, n->left, s);
     if (n->kind == NODE_NOT)
         return TRUTH_YES - left;
-    reference right = node_reference(p, n->right, s);
+    truth right = node_truth(p, n->right, s);
     return (n->kind == NODE_OR) == (left > right) ? left : right;
 }
 
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s)
 {
-    return node_reference(p, p->root, s) != TRUTH_NO;
+    return node_truth(p, p->root, s) != TRUTH_NO;
 }

@@ -9,7 +9,6 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include "case/language/keys.h"
 #include "case/words/text_file.h"
 #include "known_cases.h"
 #include "suite.h"
@@ -324,26 +323,28 @@ static const facts_suite_line *largest(const facts_suite *suite)
     return most;
 }
 
-/* The key of a word that is one key=value and nothing else; FACTS_KEY_COUNT: it is something else.
+/* The key of a word that is one key=value and nothing else; FACTS_NO_KEY: it is something else.
  */
-static facts_key lone_key(const char *text)
+static facts_key lone_key(const facts_language *language, const char *text)
 {
     const size_t length = strcspn(text, "=");
     const bool lone =
         text[length] == '=' && strcspn(text, " \t\n") == strlen(text) && !exists(text, false);
-    return lone ? facts_key_find(text, length) : FACTS_KEY_COUNT;
+    return lone ? facts_key_find(language, text, length) : FACTS_NO_KEY;
 }
 
 /* d=64 mask=causal without quotes would be two cases. Two values of one key can only be two cases.
  */
-static bool check_quotes(const char *const *texts, size_t count, facts_error *error)
+static bool check_quotes(const facts_language *language, const char *const *texts, size_t count,
+                         facts_error *error)
 {
     char line[256] = "";
     for (size_t i = 1; i < count; i++) {
-        const facts_key one = lone_key(texts[i - 1]), other = lone_key(texts[i]);
-        if (one == FACTS_KEY_COUNT || other == FACTS_KEY_COUNT || one == other)
+        const facts_key one = lone_key(language, texts[i - 1]),
+                        other = lone_key(language, texts[i]);
+        if (one == FACTS_NO_KEY || other == FACTS_NO_KEY || one == other)
             continue;
-        for (size_t k = i - 1; k < count && lone_key(texts[k]) != FACTS_KEY_COUNT; k++)
+        for (size_t k = i - 1; k < count && lone_key(language, texts[k]) != FACTS_NO_KEY; k++)
             snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", *line ? " " : "",
                      texts[k]);
         return facts_fail_at(error, "cases", 1, 1,
@@ -358,7 +359,7 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count,
 {
     size_t limit =
         choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
-    if (!check_quotes(texts, count, error))
+    if (!check_quotes(cases->suite.language, texts, count, error))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (!add_text(cases, texts[i], suite_dir, error))
@@ -378,8 +379,9 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count,
     return true;
 }
 
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count,
-                       const char *suite_dir, const facts_choice *choice, facts_error *error)
+int facts_cases_expand(const facts_language *language, facts_cases **out, const char *const *texts,
+                       size_t count, const char *suite_dir, const facts_choice *choice,
+                       facts_error *error)
 {
     const facts_choice all = { 0 };
     if (choice == NULL)
@@ -391,8 +393,10 @@ int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count
         facts_fail_at(error, "cases", 1, 1, "no memory");
         return 2;
     }
-    bool ok = (choice->where == NULL || facts_predicate_parse(&kept, choice->where, error)) &&
-              expand(cases, texts, count, suite_dir, kept, choice, error);
+    cases->suite.language = language;
+    bool ok =
+        (choice->where == NULL || facts_predicate_parse(language, &kept, choice->where, error)) &&
+        expand(cases, texts, count, suite_dir, kept, choice, error);
     facts_predicate_destroy(kept);
     if (!ok) {
         facts_cases_destroy(cases);

@@ -17,15 +17,19 @@ typedef struct entry {
 } entry;
 
 struct facts_deviations {
+    const facts_language *language;
     entry *entries;
     size_t count;
     char **texts; /* what the entries point into */
     size_t text_count;
 };
 
-facts_deviations *facts_deviations_create(void)
+facts_deviations *facts_deviations_create(const facts_language *language)
 {
-    return calloc(1, sizeof(facts_deviations));
+    facts_deviations *list = calloc(1, sizeof *list);
+    if (list)
+        list->language = language;
+    return list;
 }
 
 static int two_digits(const char *text)
@@ -192,7 +196,9 @@ bool facts_deviations_read(facts_deviations *list, const char *text, const char 
                            facts_error *error)
 {
     reader r = { .list = list,
-                 .in = { .where = keep(list, facts_span_of(file)), .error = error },
+                 .in = { .language = list->language,
+                         .where = keep(list, facts_span_of(file)),
+                         .error = error },
                  .suites = "" };
     if (r.in.where == NULL)
         return facts_fail_at(error, file, 1, 1, "no memory");

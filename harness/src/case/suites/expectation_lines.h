@@ -25,7 +25,7 @@ typedef struct facts_deviation {
 
 typedef struct facts_deviations facts_deviations; /* owner; opaque */
 
-facts_deviations *facts_deviations_create(void);
+facts_deviations *facts_deviations_create(const facts_language *language);
 /* Appends the lines of `text`; `file` is for errors. Pure. */
 bool facts_deviations_read(facts_deviations *list, const char *text, const char *file,
                            facts_error *error);

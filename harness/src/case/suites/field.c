@@ -7,74 +7,73 @@
 #include "case/words/verdict.h"
 
 #define AS_WORD2(symbol, word) word " "
-#define AS_WORD3(symbol, value, word) word " "
+
+static const char backend[] = "backend";
 
 /* What is known of a result. X(MEMBER of facts_subject, "word", KIND, words) */
 /* clang-format off */
 #define RESULT_LIST(X)                                                                          \
     X(cudnn, "cudnn", VERSION, NULL) X(sm, "sm", NUMBER, NULL) X(build, "build", WORD, NULL)    \
-    X(backend, "backend", WORD, FATTN_BACKEND_LIST(AS_WORD3))                                   \
+    X(backend, backend, WORD, NULL)                                   \
     X(grade, "grade", WORD, "measured decided claimed")                                         \
     X(verdict, "verdict", WORD, FACTS_VERDICT_LIST(AS_WORD2)) X(engine, "engine", NUMBER, NULL) \
     X(config, "config", NUMBER, NULL)                                                           \
     X(reason_class, "class", WORD, "unsupported bad_problem environment policy internal")
 /* clang-format on */
 
-#define AS_ROW(member, word, kind, words)                                                          \
-    { FACTS_FIELD_##kind, FACTS_KEY_COUNT, 0, 0, words, word },
+#define AS_ROW(member, word, kind, words) { FACTS_FIELD_##kind, FACTS_NO_KEY, 0, 0, words, word },
 static const facts_field results[] = { RESULT_LIST(AS_ROW) };
 #undef AS_ROW
 #define RESULTS (sizeof results / sizeof *results)
 
-#define AS_ROW(word, key, index) { FACTS_FIELD_PART, FACTS_KEY_##key, index, -1, NULL, word },
-static const facts_field parts[] = { FACTS_PART_LIST(AS_ROW) };
-#undef AS_ROW
-#define PARTS (sizeof parts / sizeof *parts)
-
 static const char case_word[] = "case";
 
 /* Keys one of whose templates is a bare number. */
-static bool numeric(facts_key key)
+static bool numeric(const facts_key_row *row)
 {
-    facts_span rest = facts_span_of(facts_keys[key].allowed), template;
+    facts_span rest = facts_span_of(row->allowed), template;
     while ((template = facts_span_word(&rest)).length > 0) {
         if (template.length == 1 && strchr("NMXP", template.at[0]) != NULL)
-            return facts_keys[key].kind == FACTS_KIND_WORD;
+            return row->form == FACTS_FORM_WORD && row->read == NULL;
     }
     return false;
 }
 
-bool facts_field_find(facts_span word, facts_field *out, char hint[FACTS_QUOTE_MAX])
+bool facts_field_find(const facts_language *language, facts_span word, facts_field *out,
+                      char hint[FACTS_QUOTE_MAX])
 {
     facts_nearest nearest = facts_nearest_start(word);
     for (size_t i = 0; i < RESULTS; i++) {
         *out = results[i];
         out->result = (int)i;
+        if (results[i].name == backend)
+            out->words = language->backends;
         if (facts_span_is(word, results[i].name))
             return true;
         facts_nearest_offer(&nearest, results[i].name, strlen(results[i].name));
     }
-    for (size_t i = 0; i < PARTS; i++) {
-        *out = parts[i];
-        if (facts_span_is(word, parts[i].name))
+    for (size_t i = 0; i < language->part_count; i++) {
+        const facts_key_part *part = &language->parts[i];
+        *out = (facts_field){ FACTS_FIELD_PART, part->key, part->index, -1, NULL, part->word };
+        if (facts_span_is(word, part->word))
             return true;
-        facts_nearest_offer(&nearest, parts[i].name, strlen(parts[i].name));
+        facts_nearest_offer(&nearest, part->word, strlen(part->word));
     }
-    *out = (facts_field){ FACTS_FIELD_WORD, FACTS_KEY_COUNT, 0, -1, NULL, case_word };
+    *out = (facts_field){ FACTS_FIELD_WORD, FACTS_NO_KEY, 0, -1, NULL, case_word };
     if (facts_span_is(word, case_word))
         return true;
-    facts_key key = facts_key_find(word.at, word.length);
-    if (key < FACTS_KEY_COUNT) {
-        *out = (facts_field){ numeric(key) ? FACTS_FIELD_NUMBER : FACTS_FIELD_KEY,
+    facts_key key = facts_key_find(language, word.at, word.length);
+    if (key != FACTS_NO_KEY) {
+        *out = (facts_field){ numeric(&language->keys[key]) ? FACTS_FIELD_NUMBER : FACTS_FIELD_KEY,
                               key,
                               0,
                               -1,
                               NULL,
-                              facts_keys[key].word };
+                              language->keys[key].word };
         return true;
     }
-    for (key = 0; key < FACTS_KEY_COUNT; key++)
-        facts_nearest_offer(&nearest, facts_keys[key].word, strlen(facts_keys[key].word));
+    for (key = 0; key < language->count; key++)
+        facts_nearest_offer(&nearest, language->keys[key].word, strlen(language->keys[key].word));
     facts_nearest_hint(&nearest, hint);
     return false;
 }
@@ -108,13 +107,15 @@ bool facts_field_text(const facts_field *field, const facts_subject *subject, ch
             return true;
         }
         /* Before a result is known, `engine` is the one that the case asks for. */
-        if (strcmp(field->name, facts_keys[FACTS_KEY_ENGINE].word) != 0)
+        key = subject->c == NULL
+                  ? FACTS_NO_KEY
+                  : facts_key_find(subject->c->language, field->name, strlen(field->name));
+        if (key == FACTS_NO_KEY)
             return false;
-        key = FACTS_KEY_ENGINE;
     }
     if (subject->c == NULL)
         return false;
-    if (key == FACTS_KEY_COUNT) {
+    if (key == FACTS_NO_KEY) {
         facts_case_name(subject->c, out);
         return true;
     }

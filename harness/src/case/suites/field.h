@@ -6,13 +6,6 @@
 #include "case/words/case_text.h"
 #include "predicate.h"
 
-/* The parts of keys. X("word", KEY, index among what / or : separates) */
-/* clang-format off */
-#define FACTS_PART_LIST(X)                                                                      \
-    X("h.q", H, 0) X("h.k", H, 1) X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) \
-    X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0) X("window.right", WINDOW, 1)
-/* clang-format on */
-
 typedef enum facts_field_kind {
     FACTS_FIELD_KEY,     /* text of a key */
     FACTS_FIELD_NUMBER,  /* a key, or the sm, whose values are (also) numbers */
@@ -23,7 +16,7 @@ typedef enum facts_field_kind {
 
 typedef struct facts_field {
     facts_field_kind kind;
-    facts_key key;     /* of KEY, NUMBER and PART; FACTS_KEY_COUNT: not of the case */
+    facts_key key;     /* of KEY, NUMBER and PART; FACTS_NO_KEY: not of the case */
     int part;          /* of PART */
     int result;        /* place in the list of what is known of a result, -1: of the case */
     const char *words; /* what it may be, separated by blanks; NULL: anything */
@@ -31,7 +24,8 @@ typedef struct facts_field {
 } facts_field;
 
 /* The field of a word; false when there is none, with the nearest in *hint. */
-bool facts_field_find(facts_span word, facts_field *out, char hint[FACTS_QUOTE_MAX]);
+bool facts_field_find(const facts_language *language, facts_span word, facts_field *out,
+                      char hint[FACTS_QUOTE_MAX]);
 /* What the subject has there: text in `out` (FACTS_NAME_MAX), false when unknown. */
 bool facts_field_text(const facts_field *field, const facts_subject *subject, char *out);
 /* The same as a number, inf included; false when unknown or not a number. */

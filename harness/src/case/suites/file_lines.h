@@ -6,11 +6,12 @@
 #include "predicate.h"
 
 typedef struct facts_lines {
-    const char *where;  /* the file, for people */
-    size_t most;        /* letters of a line; 0: as many as there are */
-    facts_error *error; /* of what went wrong */
-    int line;           /* the one that is read now */
-    const char *start;  /* its first letter */
+    const facts_language *language; /* of predicates */
+    const char *where;              /* the file, for people */
+    size_t most;                    /* letters of a line; 0: as many as there are */
+    facts_error *error;             /* of what went wrong */
+    int line;                       /* the one that is read now */
+    const char *start;              /* its first letter */
 } facts_lines;
 
 /* Calls `read` for each line that is not empty, without its comment, until it returns false.

@@ -7,7 +7,7 @@
 /* One case of a list, and the group that it came from. The texts live as long as the list; they are
  * "" without a suite. */
 typedef struct facts_planned {
-    const char *name; /* canonical; facts_case_parse makes it a case again */
+    const char *name; /* canonical; facts_case_read makes it a case again */
     const char *group, *why;
     const char *expect; /* of a group of refusals: the refusal that is expected, "CLASS words of the
                            reason"; "" otherwise */
@@ -25,8 +25,9 @@ typedef struct facts_choice {
 
 /* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in `suite_dir`), or a file. `choice`
  * may be NULL. Duplicates (same canonical name) are kept once, in first place. Returns  0; 2 bad input (*error says where). */
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count,
-                       const char *suite_dir, const facts_choice *choice, facts_error *error);
+int facts_cases_expand(const facts_language *language, facts_cases **out, const char *const *texts,
+                       size_t count, const char *suite_dir, const facts_choice *choice,
+                       facts_error *error);
 size_t facts_cases_count(const facts_cases *cases);
 facts_planned facts_cases_at(const facts_cases *cases, size_t i);
 /* xxHash64 of all names as 16 hex digits. It identifies the plan. */

@@ -1,6 +1,5 @@
-/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The case keys (and dotted parts:
- * h.q h.k h.v s.q s.kv d.qk d.v) plus cudnn sm build backend grade verdict engine config class; =
- * != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
+/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The keys of the language and their parts (s.kv) plus cudnn sm
+ * build backend grade verdict engine config class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
 #ifndef FACTS_PREDICATE_H
 #define FACTS_PREDICATE_H
 
@@ -15,7 +14,8 @@ typedef struct facts_subject {
     const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
 } facts_subject;
 
-bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);
+bool facts_predicate_parse(const facts_language *language, facts_predicate **out, const char *text,
+                           facts_error *error);
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
 /* Can the predicate hold when the unknown fields are known? A NULL field, and the engine of a case
  * that does not fix one, may become anything. */

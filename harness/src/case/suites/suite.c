@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
 #include "file_lines.h"
 
 #define MOST_LETTERS 65536 /* of one line */
@@ -154,12 +153,12 @@ static bool read_pattern(reader *r, facts_span text)
         return false;
     bool below = line.draw == 0 && r->draws;
     r->draws = below || (line.draw > 0 && text.length == 0);
-    bool read =
-        line.draw > 0 && text.length == 0
-            ? add_line(r, line)
-            : facts_pattern_read(&line.pattern, text, line.place, suite->lists, r->in.error) &&
-                  (below ? add_keys(r, (facts_drawn_keys){ line.pattern, line.where })
-                         : add_pattern(r, line));
+    bool read = line.draw > 0 && text.length == 0
+                    ? add_line(r, line)
+                    : facts_pattern_read(suite->language, &line.pattern, text, line.place,
+                                         suite->lists, r->in.error) &&
+                          (below ? add_keys(r, (facts_drawn_keys){ line.pattern, line.where })
+                                 : add_pattern(r, line));
     if (!read) {
         facts_predicate_destroy(line.where);
         facts_pattern_destroy(line.pattern);
@@ -202,7 +201,7 @@ static bool read_line(void *context, facts_span text)
     }
     if (starts(text, "list ", &rest))
         return facts_list_read(
-            &r->suite->lists, rest,
+            r->suite->language, &r->suite->lists, rest,
             (facts_place){ r->in.where, r->in.line, (int)(rest.at - r->in.start) + 1 },
             r->in.error);
     bool why = starts(text, "why:", &rest), expect = !why && starts(text, "expect:", &rest);
@@ -223,9 +222,11 @@ static bool read_line(void *context, facts_span text)
 
 bool facts_suite_read(facts_suite *suite, const char *text, const char *where, facts_error *error)
 {
-    reader r = { .suite = suite,
-                 .in = { .where = where, .most = MOST_LETTERS, .error = error },
-                 .first_group = suite->groups };
+    reader r = {
+        .suite = suite,
+        .in = { .language = suite->language, .where = where, .most = MOST_LETTERS, .error = error },
+        .first_group = suite->groups
+    };
     size_t first = suite->lines;
     if (!facts_lines_each(&r.in, text, read_line, &r))
         return false;
@@ -268,7 +269,7 @@ void facts_suite_clear(facts_suite *suite)
     facts_lists_destroy(suite->lists);
     free(suite->group);
     free(suite->line);
-    *suite = (facts_suite){ 0 };
+    *suite = (facts_suite){ .language = suite->language };
 }
 
 /* ---- drawing ---- */
@@ -279,60 +280,48 @@ static bool holds(const facts_predicate *p, const facts_case *c)
 }
 
 typedef struct fitting {
-    facts_problem *problem;
+    const facts_language *language;
     const facts_predicate *where;
 } fitting;
-
-static bool resolves(facts_problem *problem, const facts_case *c)
-{
-    facts_error ignored;
-    return facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED;
-}
 
 static bool fits(void *context, const facts_case *c)
 {
     const fitting *f = context;
-    return holds(f->where, c) && resolves(f->problem, c);
-}
-
-/* The multiplications of a case, about: what the reference needs its time for. */
-static double work_of(const facts_problem *problem)
-{
-    const fattn_problem *ask = &problem->ask;
-    return (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
-           (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
+    double work;
+    return holds(f->where, c) && f->language->resolves(c, &work);
 }
 
 /* Parses the name again, so that two ways to the same case give the same text. */
 static bool finish(const facts_suite *suite, const facts_suite_line *line,
-                   const facts_draw_choice *choice, facts_problem *problem, facts_case *c)
+                   const facts_draw_choice *choice, facts_case *c)
 {
     char name[FACTS_NAME_MAX];
     facts_error ignored;
+    double work;
     if (choice->with != NULL && !facts_case_override(c, choice->with, &ignored))
         return false;
-    return resolves(problem, c) && (line->work == 0 || work_of(problem) <= (double)line->work) &&
+    return suite->language->resolves(c, &work) && (line->work == 0 || work <= (double)line->work) &&
            holds(line->where, c) && holds(suite->group[line->group].where, c) &&
-           holds(choice->where, c) && facts_case_parse(c, facts_case_name(c, name), &ignored);
+           holds(choice->where, c) &&
+           facts_case_read(suite->language, c, facts_case_name(c, name), &ignored);
 }
 
 bool facts_line_draw(const facts_suite *suite, const facts_suite_line *line, uint64_t seed,
                      uint64_t index, const facts_draw_choice *choice, facts_case *out)
 {
-    fitting f = { .problem = malloc(sizeof *f.problem) };
+    fitting f = { .language = suite->language };
     bool found = false;
-    for (uint64_t attempt = 0; f.problem != NULL && !found && attempt < MOST_TRIES; attempt++) {
+    for (uint64_t attempt = 0; !found && attempt < MOST_TRIES; attempt++) {
         facts_dice dice = facts_dice_make(seed, index, attempt);
         facts_error ignored;
-        if (!facts_case_parse(out, "", &ignored))
+        if (!facts_case_read(suite->language, out, "", &ignored))
             break;
         for (size_t i = 0; i < line->key_lines; i++) {
             f.where = line->keys[i].where;
             facts_pattern_draw_keys(line->keys[i].pattern, &dice, fits, &f, out);
         }
-        found = finish(suite, line, choice, f.problem, out);
+        found = finish(suite, line, choice, out);
     }
-    free(f.problem);
     return found;
 }
 
@@ -341,11 +330,8 @@ static bool draw_member(const facts_suite *suite, const facts_suite_line *line, 
 {
     facts_error ignored;
     uint64_t member = facts_pattern_draw(facts_pattern_count(line->pattern), seed, index);
-    facts_problem *problem = malloc(sizeof *problem);
-    bool found = problem != NULL && facts_pattern_at(line->pattern, member, out, &ignored) &&
-                 finish(suite, line, choice, problem, out);
-    free(problem);
-    return found;
+    return facts_pattern_at(line->pattern, member, out, &ignored) &&
+           finish(suite, line, choice, out);
 }
 
 bool facts_suite_draw(const facts_suite *suite, uint64_t seed, uint64_t index,
@@ -364,9 +350,10 @@ bool facts_suite_draw(const facts_suite *suite, uint64_t seed, uint64_t index,
                                                                    out);
 }
 
-bool facts_draw_check(const facts_draw_choice *choice, facts_error *error)
+bool facts_draw_check(const facts_language *language, const facts_draw_choice *choice,
+                      facts_error *error)
 {
     facts_case c;
-    return choice->with == NULL ||
-           (facts_case_parse(&c, "", error) && facts_case_override(&c, choice->with, error));
+    return choice->with == NULL || (facts_case_read(language, &c, "", error) &&
+                                    facts_case_override(&c, choice->with, error));
 }

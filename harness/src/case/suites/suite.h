@@ -30,6 +30,7 @@ typedef struct facts_suite_line {
 } facts_suite_line;
 
 typedef struct facts_suite {
+    const facts_language *language; /* the caller's; the rest starts as zero */
     facts_group *group;
     size_t groups;
     facts_suite_line *line;
@@ -50,7 +51,8 @@ typedef struct facts_draw_choice {
 } facts_draw_choice;
 
 /* Can `with` be set in a case? */
-bool facts_draw_check(const facts_draw_choice *choice, facts_error *error);
+bool facts_draw_check(const facts_language *language, const facts_draw_choice *choice,
+                      facts_error *error);
 /* Draws case `index` of all lines with `draw`. It depends on the seed alone. Each round over these
  * lines has seeds of its own. False: the filters keep none of the cases that were tried. */
 bool facts_suite_draw(const facts_suite *suite, uint64_t seed, uint64_t index,

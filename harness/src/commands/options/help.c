@@ -2,7 +2,7 @@
  * prints. */
 #include <string.h>
 
-#include "case/language/keys.h"
+#include "case/keys/keys.h"
 #include "option_table.h"
 #include "record/text.h"
 

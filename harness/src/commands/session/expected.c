@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
 #include "record/text.h"
 
@@ -52,7 +53,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
     facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
-    e->list = facts_deviations_create();
+    e->list = facts_deviations_create(&facts_attention_language);
     if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error))
         return facts_fail_as(2, message, "%s", error.text);
     facts_deviations_choose(e->list, suites);

@@ -1,5 +1,6 @@
 #include "inputs.h"
 
+#include "case/problem/case_problem.h"
 #include "complain.h"
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)

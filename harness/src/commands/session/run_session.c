@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 #include "session_parts.h"
 
@@ -53,7 +54,8 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     const facts_choice choice = { .where = s->options->where, .with = s->options->with };
-    int status = facts_cases_expand(&s->cases, texts, count, folder, &choice, &error);
+    int status = facts_cases_expand(&facts_attention_language, &s->cases, texts, count, folder,
+                                    &choice, &error);
     if (status != 0)
         return facts_complain(status, "%s", error.text);
     facts_expectations_suites(texts, count, s->suites);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/field.h"
 #include "case/suites/predicate.h"
 #include "fattn/policy.h"
@@ -228,7 +229,7 @@ static bool read_pass(draft *d, const json_t *value)
 static bool read_when(draft *d, const char *text)
 {
     facts_error error = { 0 };
-    if (!facts_predicate_parse(&d->to->when, text, &error)) {
+    if (!facts_predicate_parse(&facts_attention_language, &d->to->when, text, &error)) {
         const char *words = strstr(error.text, ": "); /* after its place */
         return facts_fail(&d->error, "when: column %d: %.220s", error.column,
                           words ? words + 2 : error.text);

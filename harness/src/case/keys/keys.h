@@ -1,32 +1,19 @@
-/* The keys of the case language, once. Parser, printer, --help, docs/cases.md and the nearest-word hint
- * follow from this list; a new axis is one more row. The order of the rows is the order of a canonical name.
+/* The keys of attention's cases, once. Parser, printer, --help, docs/cases.md and the nearest-word hint follow from this list; a new
+ * axis is one more row. The order of the rows is the order of a canonical name.
  *
  * X(SYMBOL, "word", KIND, allowed, "default", "help")
- *   KIND     how a value is read (facts_kind below)
- *   allowed  templates, separated by spaces. Lower-case letters stand for themselves; N an integer, M one above 0, L an integer or
- *            inf, X a number, P a probability.
- *   default  what absence means; for some keys it follows from others (facts_case_get says what it is for a case)
+ *   KIND     WORD, RATIO or SET (language.h); LENS a template, or lengths (256+0x3/256+1x3); LAYOUT a layout of Q, K and V, one word
+ *            or Q's and K/V's joined by _; STRIDE dense, or forms joined by ;; KNOBS none, or name:value joined by +, sorted by name
+ *   allowed  templates (language.h)
+ *   default  what absence means; for some keys it follows from others (normal_form.c)
  */
 #ifndef FACTS_KEYS_H
 #define FACTS_KEYS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-
 #include <fattn/fattn.h>
 
+#include "case/language/case.h"
 #include "vocabulary.h"
-
-typedef enum facts_kind {
-    FACTS_KIND_WORD,   /* one template */
-    FACTS_KIND_RATIO,  /* one template; equal parts are written once: 8/8/8 is 8 */
-    FACTS_KIND_SET,    /* words joined by +, in the order of `allowed` */
-    FACTS_KIND_LENS,   /* a template, or lengths: 256+0x3/256+1x3 */
-    FACTS_KIND_LAYOUT, /* a layout of Q, K and V: one word, or Q's and K/V's joined by _ */
-    FACTS_KIND_STRIDE, /* dense, or forms joined by ; */
-    FACTS_KIND_KNOBS   /* none, or name:value joined by +, sorted by name */
-} facts_kind;
 
 #define FACTS_AS_WORD_(symbol, value, word) word " "
 #define FACTS_WORDS_DTYPE FATTN_DTYPE_LIST(FACTS_AS_WORD_)
@@ -151,27 +138,21 @@ typedef enum facts_kind {
 /* clang-format on */
 
 #define AS_ENUM(symbol, word, kind, allowed, otherwise, help) FACTS_KEY_##symbol,
-typedef enum facts_key { FACTS_KEY_LIST(AS_ENUM) FACTS_KEY_COUNT } facts_key;
+enum { FACTS_KEY_LIST(AS_ENUM) FACTS_KEY_COUNT };
 #undef AS_ENUM
 
-typedef struct facts_key_row {
-    const char *word;
-    facts_kind kind;
-    const char *allowed;
-    const char *otherwise; /* the default */
-    const char *help;
-} facts_key_row;
+/* The parts of keys, for predicates. X("word", KEY, index among what / or : separates) */
+/* clang-format off */
+#define FACTS_PART_LIST(X)                                                                      \
+    X("h.q", H, 0) X("h.k", H, 1) X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) \
+    X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0) X("window.right", WINDOW, 1)
+/* clang-format on */
+
+#define AS_ONE(word, key, index) +1
+enum { FACTS_KEY_PARTS = 0 FACTS_PART_LIST(AS_ONE) };
+#undef AS_ONE
 
 extern const facts_key_row facts_keys[FACTS_KEY_COUNT];
-
-/* The key of a word of `length` letters; FACTS_KEY_COUNT when there is none. */
-facts_key facts_key_find(const char *word, size_t length);
-/* The key that a misspelled word probably means; NULL if none is similar. */
-const char *facts_key_nearest(const char *word, size_t length);
-/* The values that are allowed, without the blank at their end. */
-int facts_key_allowed_letters(facts_key key);
-/* Prints one key for people, with its values, default and help, or all keys (FACTS_KEY_COUNT);
- * docs/cases.md holds the same text. */
-void facts_keys_help(facts_key key, FILE *out);
+extern const facts_key_part facts_key_parts[FACTS_KEY_PARTS];
 
 #endif

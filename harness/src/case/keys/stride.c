@@ -211,8 +211,10 @@ static void put_tensor(writer *w, form f, const facts_stride *stride, int t)
     }
 }
 
-bool facts_stride_canonical(facts_span text, char *out, facts_value_fault *fault)
+bool facts_stride_canonical(const facts_key_row *row, facts_span text, char *out,
+                            facts_value_fault *fault)
 {
+    (void)row;
     facts_stride stride;
     if (!facts_stride_read(text, &stride, fault))
         return false;

@@ -58,8 +58,10 @@ bool facts_layout_write(facts_span q, facts_span kv, char out[24])
     return true;
 }
 
-bool facts_layout_canonical(facts_span text, char *out)
+bool facts_layout_canonical(const facts_key_row *row, facts_span text, char *out,
+                            facts_value_fault *fault)
 {
+    (void)row, (void)fault;
     facts_layout layout;
     return facts_layout_read(text, &layout) && facts_layout_write(layout.q, layout.k, out);
 }

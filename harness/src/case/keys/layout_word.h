@@ -15,8 +15,6 @@ typedef struct facts_layout {
  * the second). False: not a layout.
  */
 bool facts_layout_read(facts_span text, facts_layout *out);
-/* The shortest spelling of a layout to `out` (FACTS_CASE_TEXT). */
-bool facts_layout_canonical(facts_span text, char *out);
 /* The layout that has these words for Q and for K and V; false when there is none. */
 bool facts_layout_write(facts_span q, facts_span kv, char out[24]);
 

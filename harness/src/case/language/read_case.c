@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "draft.h"
-#include "key_value.h"
 #include "token.h"
 
 const char *facts_case_get(const facts_case *c, facts_key key)
@@ -18,11 +17,11 @@ const char *facts_case_get(const facts_case *c, facts_key key)
 const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
 {
     size_t used = 0;
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
-        if (c->at[key] == 0 && key != FACTS_KEY_PASS && key != FACTS_KEY_DTYPE)
+    for (facts_key key = 0; key < c->language->count; key++) {
+        if (c->at[key] == 0 && key >= c->language->always)
             continue;
         int written = snprintf(out + used, FACTS_NAME_MAX - used, "%s%s=%s", used > 0 ? " " : "",
-                               facts_keys[key].word, facts_case_get(c, key));
+                               c->language->keys[key].word, facts_case_get(c, key));
         if (written < 0 || (size_t)written >= FACTS_NAME_MAX - used)
             break; /* facts_draft_store keeps names shorter */
         used += (size_t)written;
@@ -31,58 +30,47 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
     return out;
 }
 
-/* An existing case gets a new value for one key. The old spelling of the band or the layout may set
- * other keys: those are kept. */
-static void unfold(facts_draft *draft, const facts_case *c, facts_key key)
-{
-    bool causal_br = strcmp(facts_case_get(c, FACTS_KEY_MASK), "causal_br") == 0;
-    if (key == FACTS_KEY_ALIGN && causal_br) {
-        draft->value[FACTS_KEY_MASK] = "causal";
-    } else if (key == FACTS_KEY_WINDOW) {
-        draft->value[FACTS_KEY_MASK] = NULL;
-        if (causal_br)
-            draft->value[FACTS_KEY_ALIGN] = "br";
-    }
-}
-
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error)
 {
+    const facts_key_row *row = &c->language->keys[key];
     char text[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
-    if (!facts_value_canonical(key, facts_span_of(value), text, &fault))
-        return facts_fail_at(error, facts_keys[key].word, 1, (int)fault.at + 1, "%s", fault.text);
+    if (!facts_value_canonical(row, facts_span_of(value), text, &fault))
+        return facts_fail_at(error, row->word, 1, (int)fault.at + 1, "%s", fault.text);
     facts_case before = *c;
     facts_draft draft = facts_draft_of(&before);
-    unfold(&draft, &before, key);
+    if (c->language->unfold)
+        c->language->unfold(&draft, &before, key);
     draft.value[key] = text;
     facts_key at = key;
     const char *complaint = facts_draft_normalise(&draft, &at);
     if (complaint != NULL)
-        return facts_fail_at(error, facts_keys[at].word, 1, 1, "%s", complaint);
+        return facts_fail_at(error, c->language->keys[at].word, 1, 1, "%s", complaint);
     if (!facts_draft_store(&draft, c))
-        return facts_fail_at(error, facts_keys[key].word, 1, 1,
-                             "the case is too long (at most %d letters)", FACTS_CASE_TEXT);
+        return facts_fail_at(error, row->word, 1, 1, "the case is too long (at most %d letters)",
+                             FACTS_CASE_TEXT);
     return true;
 }
 
-bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
+bool facts_case_read(const facts_language *language, facts_case *out, const char *text,
+                     facts_error *error)
 {
     facts_place place = { "case", 1, 1 };
-    facts_token token[FACTS_KEY_COUNT];
+    facts_token token[FACTS_KEYS_MOST];
     size_t count = 0;
-    if (!facts_tokens_read(facts_span_of(text), place, token, &count, error))
+    if (!facts_tokens_read(language, facts_span_of(text), place, token, &count, error))
         return false;
     char store[2 * FACTS_CASE_TEXT], value[FACTS_CASE_TEXT];
     size_t used = 0;
-    facts_draft draft = { 0 };
-    int column[FACTS_KEY_COUNT] = { 0 };
+    facts_draft draft = { .language = language };
+    int column[FACTS_KEYS_MOST] = { 0 };
     for (size_t i = 0; i < count; i++) {
         facts_value_fault fault = { 0 };
         if (memchr(token[i].value.at, ',', token[i].value.length) != NULL)
             return facts_fail_at(error, place.where, 1, token[i].column,
                                  "%s= lists several values, but this must be one case",
-                                 facts_keys[token[i].key].word);
-        if (!facts_value_canonical(token[i].key, token[i].value, value, &fault))
+                                 language->keys[token[i].key].word);
+        if (!facts_value_canonical(&language->keys[token[i].key], token[i].value, value, &fault))
             return facts_fail_at(error, place.where, 1, token[i].value_column + (int)fault.at, "%s",
                                  fault.text);
         size_t room = strlen(value) + 1;
@@ -106,11 +94,11 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
 
 bool facts_case_override(facts_case *c, const char *with, facts_error *error)
 {
-    facts_token token[FACTS_KEY_COUNT];
+    facts_token token[FACTS_KEYS_MOST];
     char value[FACTS_CASE_TEXT];
     size_t count = 0;
-    if (!facts_tokens_read(facts_span_of(with), (facts_place){ "--with", 1, 1 }, token, &count,
-                           error))
+    if (!facts_tokens_read(c->language, facts_span_of(with), (facts_place){ "--with", 1, 1 }, token,
+                           &count, error))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (token[i].value.length >= sizeof value)
@@ -120,7 +108,8 @@ bool facts_case_override(facts_case *c, const char *with, facts_error *error)
         value[token[i].value.length] = '\0';
         char canonical[FACTS_CASE_TEXT];
         facts_value_fault fault = { 0 };
-        if (!facts_value_canonical(token[i].key, token[i].value, canonical, &fault))
+        if (!facts_value_canonical(&c->language->keys[token[i].key], token[i].value, canonical,
+                                   &fault))
             return facts_fail_at(error, "--with", 1, token[i].value_column + (int)fault.at, "%s",
                                  fault.text);
         if (!facts_case_set(c, token[i].key, value, error))

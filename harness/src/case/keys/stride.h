@@ -12,7 +12,7 @@
 #ifndef FACTS_CASE_STRIDE_H
 #define FACTS_CASE_STRIDE_H
 
-#include "key_value.h"
+#include "key_values.h"
 
 /* clang-format off */
 #define FACTS_STRIDE_TENSORS(X)                                                           \
@@ -45,6 +45,5 @@ typedef struct facts_stride {
 
 /* `dense`, or forms joined by `;`. */
 bool facts_stride_read(facts_span text, facts_stride *out, facts_value_fault *fault);
-bool facts_stride_canonical(facts_span text, char *out, facts_value_fault *fault);
 
 #endif

@@ -1,0 +1,34 @@
+#include "keys.h"
+
+#include "key_values.h"
+
+#define FORM_WORD .form = FACTS_FORM_WORD
+#define FORM_RATIO .form = FACTS_FORM_RATIO
+#define FORM_SET .form = FACTS_FORM_SET
+#define FORM_LENS .read = facts_lengths_canonical, .also = ", lengths (256+0x3/256+1x3)"
+#define FORM_LAYOUT                                                                                \
+    .read = facts_layout_canonical, .also = ", Q_KV (sbhd_bshd, bshd_bs2hd, thd_th2d)"
+#define FORM_STRIDE                                                                                \
+    .read = facts_stride_canonical,                                                                \
+    .also = " gap: broadcast: sum: perm: offset: misaligned: size1:wild"
+#define FORM_KNOBS .read = facts_knobs_canonical, .also = ", name:N (joined by +)"
+#define PARTS(key)                                                                                 \
+    ((key) == FACTS_KEY_H   ? "1 or more, or Q/KV: h=8/2"                                          \
+     : (key) == FACTS_KEY_S ? "1 or more, or queries/keys: s=1/512"                                \
+     : (key) == FACTS_KEY_D ? "1 or more, or Q/V: d=192/128"                                       \
+                            : NULL)
+
+#define AS_ROW(symbol, word_, kind, allowed_, otherwise_, help_)                                   \
+    [FACTS_KEY_##symbol] = { .word = word_,                                                        \
+                             .allowed = allowed_,                                                  \
+                             .otherwise = otherwise_,                                              \
+                             .help = help_,                                                        \
+                             .parts = PARTS(FACTS_KEY_##symbol),                                   \
+                             FORM_##kind },
+const facts_key_row facts_keys[FACTS_KEY_COUNT] = { FACTS_KEY_LIST(AS_ROW) };
+#undef AS_ROW
+_Static_assert(FACTS_KEY_COUNT <= FACTS_KEYS_MOST, "a case has room for every key");
+
+#define AS_PART(word, key, index) { word, FACTS_KEY_##key, index },
+const facts_key_part facts_key_parts[FACTS_KEY_PARTS] = { FACTS_PART_LIST(AS_PART) };
+#undef AS_PART
