@@ -1,120 +1,31 @@
 /* The plan that decide describes is the plan that runs: both begin with one graph, and every field
  * of a problem is either in that graph or in a short list of those that none bakes in. Here each
  * field is changed in turn, and the calls that build the graph are hashed. */
-#include <criterion/criterion.h>
-#include <stddef.h>
-#include <string.h>
-
-#include "cudnn/plan/builders.h"
 #include "fattn/score_mod.h"
-#include "problem/resolved_problem.h"
-
-/* ---- a cuDNN that hashes what it is told
- * ------------------------------------------------------------------------------------------
- */
-
-static uint64_t hash;
-static intptr_t made;
-
-static void mix(const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
-}
-
-static int create(int type, fattn__desc *out)
-{
-    mix(&type, sizeof type);
-    *out = (fattn__desc)++made; /* a number: equal graphs name their descriptors equally */
-    return DNN_STATUS_SUCCESS;
-}
-
-static int destroy(fattn__desc desc)
-{
-    (void)desc;
-    return DNN_STATUS_SUCCESS;
-}
-
-static int finalize(fattn__desc desc)
-{
-    mix(&desc, sizeof desc);
-    return DNN_STATUS_SUCCESS;
-}
-
-static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
-{
-    const size_t bytes =
-        type == DNN_TYPE_BOOLEAN ? 1
-        : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE
-            ? 8
-            : 4;
-    mix(&desc, sizeof desc);
-    mix(&name, sizeof name);
-    mix(elements, (size_t)count * bytes);
-    return DNN_STATUS_SUCCESS;
-}
-
-static int get(fattn__desc desc, int name, int type, int64_t most, int64_t *count, void *elements)
-{
-    const int64_t number = (intptr_t)desc;
-    (void)name, (void)type, (void)most;
-    memcpy(elements, &number, sizeof number);
-    *count = 1;
-    return DNN_STATUS_SUCCESS;
-}
-
-static const char *error_string(int status)
-{
-    (void)status;
-    return "";
-}
-
-static void last_error(char *out, size_t capacity)
-{
-    memset(out, 0, capacity);
-}
-
-static fattn__cudnn hasher = { .cudnnGetErrorString = error_string,
-                               .cudnnGetLastErrorString = last_error,
-                               .cudnnBackendCreateDescriptor = create,
-                               .cudnnBackendDestroyDescriptor = destroy,
-                               .cudnnBackendFinalize = finalize,
-                               .cudnnBackendGetAttribute = get,
-                               .cudnnBackendSetAttribute = set };
+#include "graph_recorder.h"
 
 /* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the
  * configuration that is pinned. 0: no graph. */
 static uint64_t graph_of(const fattn_problem *p, int version)
 {
-    static fattn__graph g;
-    fattn_problem r;
-    if (fattn_problem_resolve(p, &r) != FATTN_OK)
-        return 0;
-    hasher.version = version;
-    hash = 0xcbf29ce484222325u;
-    made = 0;
-    fattn__graph_init(&g, &hasher, 90);
-    fattn_status st = fattn__build(&g, &r);
-    const uint64_t id = fattn__graph_id(&g);
-    if (st == FATTN_OK)
-        st = fattn__graph_finalize(&g, NULL);
-    for (int i = 0; i < g.binding_count; i++) {
-        mix(&g.bindings[i].uid, sizeof g.bindings[i].uid);
-        mix(&g.bindings[i].slot, sizeof g.bindings[i].slot);
-        mix(&g.bindings[i].value, sizeof g.bindings[i].value);
-        mix(&g.bindings[i].offset, sizeof g.bindings[i].offset);
-    }
-    mix(g.sums, (size_t)g.sum_count * sizeof *g.sums);
-    if (g.repeat != NULL)
-        mix(g.repeat, offsetof(fattn__repeat, source));
-    fattn__graph_release(&g);
-    if (st != FATTN_OK)
-        return 0;
     static uint64_t last_hash, last_id;
-    cr_expect_eq(id == last_id, hash == last_hash,
+    fattn_problem r;
+    if (fattn_problem_resolve(p, &r) != FATTN_OK || build(version, *p) != FATTN_OK)
+        return 0;
+    for (int i = 0; i < graph.binding_count; i++) {
+        mix(&graph.bindings[i].uid, sizeof graph.bindings[i].uid);
+        mix(&graph.bindings[i].slot, sizeof graph.bindings[i].slot);
+        mix(&graph.bindings[i].value, sizeof graph.bindings[i].value);
+        mix(&graph.bindings[i].offset, sizeof graph.bindings[i].offset);
+    }
+    mix(graph.sums, (size_t)graph.sum_count * sizeof *graph.sums);
+    if (graph.repeat != NULL)
+        mix(graph.repeat, offsetof(fattn__repeat, source));
+    fattn__graph_release(&graph);
+    cr_expect_eq(recorded_id == last_id, recorded_hash == last_hash,
                  "the graph's own id tells apart what is not the same, and only that");
-    last_hash = hash, last_id = id;
-    return hash;
+    last_hash = recorded_hash, last_id = recorded_id;
+    return recorded_hash;
 }
 
 /* ---- two problems that read as many fields as one can
@@ -128,12 +39,12 @@ static fattn_score_mod *cap_of(double value)
     return mod;
 }
 
-static fattn_value added(fattn_recorder *recorder, fattn_value score, void *user)
+static fattn_value added(fattn_recorder *r, fattn_value score, void *user)
 {
     const int64_t dim[4] = { 1, 8, 96, 128 };
     (void)user;
-    return fattn_record(recorder, FATTN_MOD_ADD, score,
-                        fattn_record_tensor(recorder, "t", FATTN_F32, dim, NULL), 0);
+    return fattn_record(r, FATTN_MOD_ADD, score, fattn_record_tensor(r, "t", FATTN_F32, dim, NULL),
+                        0);
 }
 
 static fattn_problem rich(fattn_pass pass)
@@ -347,47 +258,26 @@ Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)
                   i);
 }
 
-Test(fields, those_of_the_list_change_no_graph)
+Test(fields, those_of_the_list_and_what_a_pass_does_not_read_change_no_graph)
 {
+    fattn_problem p, other;
+#define SAME(of_pass, change, ...)                                                                 \
+    p = rich(of_pass);                                                                             \
+    __VA_ARGS__;                                                                                   \
+    other = p;                                                                                     \
+    (change);                                                                                      \
+    cr_expect_not(changes(&p, &other, 92700), #change);
     for (int pass = FATTN_FORWARD; pass <= FATTN_BACKWARD; pass++) {
-        const fattn_problem p = rich((fattn_pass)pass);
-        fattn_problem other = p;
-        other.capture = 1;
-        cr_expect_not(changes(&p, &other, 92700), "capture");
-        other = p, other.guards_off = 1;
-        cr_expect_not(changes(&p, &other, 92700), "guards_off");
-        other = p, other.impl = FATTN_IMPL_COMPOSITE;
-        cr_expect_not(changes(&p, &other, 92700), "impl");
+        SAME((fattn_pass)pass, other.capture = 1, (void)0)
+        SAME((fattn_pass)pass, other.guards_off = 1, (void)0)
+        SAME((fattn_pass)pass, other.impl = FATTN_IMPL_COMPOSITE, (void)0)
     }
-    fattn_problem p = rich(FATTN_FORWARD), other;
-    p.dtype = FATTN_E4M3, p.has_bias = 0;
-    other = p, other.scaling = FATTN_SCALING_DELAYED;
-    cr_expect_not(changes(&p, &other, 92700), "scaling");
-}
-
-/* Forward does not repeat or differ by it; backward always trains. */
-Test(fields, what_a_pass_does_not_read_changes_nothing)
-{
-    fattn_problem p = rich(FATTN_FORWARD), other = p;
-    other.deterministic = 0;
-    cr_expect_not(changes(&p, &other, 92700));
-    other = p, other.dq_strides[0] *= 2;
-    cr_expect_not(changes(&p, &other, 92700));
-    other = p, other.total_q = 100; /* of a backward's workspace alone */
-    other.ragged_bits = p.ragged_bits = 32;
-    cr_expect_not(changes(&p, &other, 92700));
-    p = rich(FATTN_BACKWARD), other = p;
-    other.training = 0;
-    cr_expect_not(changes(&p, &other, 92700));
-    other.outputs = FATTN_WANT_MAX;
-    cr_expect_not(changes(&p, &other, 92700));
-}
-
-Test(fields, a_gradient_that_is_summed_is_another_plan)
-{
-    fattn_problem p = rich(FATTN_BACKWARD), other;
-    p.k_strides[0] = 0;
-    other = p;
-    other.dk_strides[0] = 0;
-    cr_expect(changes(&p, &other, 92700));
+    SAME(FATTN_FORWARD, other.scaling = FATTN_SCALING_DELAYED, p.dtype = FATTN_E4M3, p.has_bias = 0)
+    SAME(FATTN_FORWARD, other.deterministic = 0, (void)0)
+    SAME(FATTN_FORWARD, other.dq_strides[0] *= 2, (void)0)
+    SAME(FATTN_FORWARD, other.total_q = 100, p.ragged_bits = 32)
+    SAME(FATTN_BACKWARD, other.training = 0, (void)0)
+    SAME(FATTN_BACKWARD, other.outputs = FATTN_WANT_MAX, (void)0)
+    p = rich(FATTN_BACKWARD), p.k_strides[0] = 0, other = p, other.dk_strides[0] = 0;
+    cr_expect(changes(&p, &other, 92700), "a gradient that is summed is another plan");
 }

@@ -12,15 +12,15 @@ enum { B = 1, H = 2, S = 24, D = 16, ELEMENTS = B * H * S * D };
 
 static float q[ELEMENTS], k[ELEMENTS], v[ELEMENTS];
 
-typedef struct fixture {
+/* Open in each test; a test that closes one itself leaves NULL. */
+static struct {
     fattn_context *context;
     fattn_plan *plan;
     void *workspace;
-} fixture;
+} f;
 
-static fixture open_fixture(void)
+static void open_fixture(void)
 {
-    fixture f = { 0 };
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_problem problem = FATTN_PROBLEM_INIT;
     options.device_kind = FATTN_DEVICE_CPU;
@@ -40,20 +40,24 @@ static fixture open_fixture(void)
         k[i] = (float)(i % 5) - 2;
         v[i] = (float)(i % 11) - 5;
     }
-    return f;
 }
 
-static void close_fixture(fixture *f)
+static void close_fixture(void)
 {
-    fattn_buffer_destroy(f->context, f->workspace);
-    fattn_plan_destroy(f->plan);
-    fattn_context_destroy(f->context);
+    if (f.context != NULL) {
+        fattn_buffer_destroy(f.context, f.workspace);
+        fattn_plan_destroy(f.plan);
+        fattn_context_destroy(f.context);
+    }
+    cr_expect_eq(fattn__emulator_alive(), 0);
 }
 
-static void *buffer(fixture *f, const float *values)
+TestSuite(graph, .init = open_fixture, .fini = close_fixture);
+
+static void *buffer(const float *values)
 {
     void *out;
-    cr_assert_eq(fattn_buffer_create(&out, f->context, ELEMENTS * sizeof(float)), FATTN_OK);
+    cr_assert_eq(fattn_buffer_create(&out, f.context, ELEMENTS * sizeof(float)), FATTN_OK);
     if (values)
         memcpy(out, values, ELEMENTS * sizeof(float));
     else
@@ -66,75 +70,68 @@ typedef struct buffers {
     fattn_tensors call;
 } buffers;
 
-static buffers make(fixture *f)
+static buffers make(void)
 {
-    buffers b = { buffer(f, q), buffer(f, k), buffer(f, v), buffer(f, NULL), FATTN_TENSORS_INIT };
+    buffers b = { buffer(q), buffer(k), buffer(v), buffer(NULL), FATTN_TENSORS_INIT };
     b.call.q = b.q;
     b.call.k = b.k;
     b.call.v = b.v;
     b.call.o = b.o;
-    b.call.workspace = f->workspace;
-    b.call.workspace_bytes = fattn_plan_workspace_bytes(f->plan);
+    b.call.workspace = f.workspace;
+    b.call.workspace_bytes = fattn_plan_workspace_bytes(f.plan);
     return b;
 }
 
-static void drop(fixture *f, buffers *b)
+static void drop(buffers *b)
 {
-    fattn_buffer_destroy(f->context, b->q);
-    fattn_buffer_destroy(f->context, b->k);
-    fattn_buffer_destroy(f->context, b->v);
-    fattn_buffer_destroy(f->context, b->o);
+    fattn_buffer_destroy(f.context, b->q);
+    fattn_buffer_destroy(f.context, b->k);
+    fattn_buffer_destroy(f.context, b->v);
+    fattn_buffer_destroy(f.context, b->o);
 }
 
-static fattn_graph *record(fixture *f, const buffers *b)
+static fattn_graph *record(const buffers *b)
 {
     fattn_graph *graph;
-    cr_assert_eq(fattn_capture_begin(f->context, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_forward(f->plan, &b->call, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_capture_end(&graph, f->context, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_capture_begin(f.context, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_forward(f.plan, &b->call, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_capture_end(&graph, f.context, NULL), FATTN_OK, "%s", fattn_last_error());
     return graph;
 }
 
 Test(graph, what_is_captured_runs_at_the_launch_and_not_before)
 {
-    fixture f = open_fixture();
-    buffers plain = make(&f), captured = make(&f);
+    buffers plain = make(), captured = make();
     cr_assert_eq(fattn_forward(f.plan, &plain.call, NULL), FATTN_OK);
-    fattn_graph *graph = record(&f, &captured);
+    fattn_graph *graph = record(&captured);
     cr_expect_eq(fattn_graph_node_count(graph), 1);
     cr_expect(memcmp(captured.o, plain.o, ELEMENTS * sizeof(float)) != 0);
     cr_assert_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
     cr_expect_eq(memcmp(captured.o, plain.o, ELEMENTS * sizeof(float)), 0);
     fattn_graph_destroy(graph);
-    drop(&f, &plain);
-    drop(&f, &captured);
-    close_fixture(&f);
-    cr_expect_eq(fattn__emulator_alive(), 0);
+    drop(&plain);
+    drop(&captured);
 }
 
 Test(graph, an_update_moves_it_to_other_addresses)
 {
-    fixture f = open_fixture();
-    buffers old = make(&f), other = make(&f);
-    fattn_graph *graph = record(&f, &old);
-    cr_assert_eq(fattn_graph_capture_update(graph, record(&f, &other)), FATTN_OK, "%s",
+    buffers old = make(), other = make();
+    fattn_graph *graph = record(&old);
+    cr_assert_eq(fattn_graph_capture_update(graph, record(&other)), FATTN_OK, "%s",
                  fattn_last_error());
     float before = old.o[0];
     cr_assert_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
     cr_expect_eq(memcmp(&before, &old.o[0], sizeof before), 0);
     cr_expect(memcmp(old.o, other.o, ELEMENTS * sizeof(float)) != 0);
     fattn_graph_destroy(graph);
-    drop(&f, &old);
-    drop(&f, &other);
-    close_fixture(&f);
-    cr_expect_eq(fattn__emulator_alive(), 0);
+    drop(&old);
+    drop(&other);
 }
 
 Test(graph, another_shape_of_graph_is_no_update)
 {
-    fixture f = open_fixture();
-    buffers b = make(&f);
-    fattn_graph *graph = record(&f, &b), *longer;
+    buffers b = make();
+    fattn_graph *graph = record(&b), *longer;
     cr_assert_eq(fattn_capture_begin(f.context, NULL), FATTN_OK);
     cr_assert_eq(fattn_forward(f.plan, &b.call, NULL), FATTN_OK);
     cr_assert_eq(fattn_forward(f.plan, &b.call, NULL), FATTN_OK);
@@ -143,38 +140,23 @@ Test(graph, another_shape_of_graph_is_no_update)
     cr_expect_eq(fattn_graph_capture_update(graph, graph), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
     fattn_graph_destroy(graph);
-    drop(&f, &b);
-    close_fixture(&f);
-    cr_expect_eq(fattn__emulator_alive(), 0);
-}
-
-Test(graph, nothing_captured_is_a_graph_of_no_nodes)
-{
-    fixture f = open_fixture();
-    fattn_graph *graph;
-    cr_assert_eq(fattn_capture_begin(f.context, NULL), FATTN_OK);
-    cr_assert_eq(fattn_capture_end(&graph, f.context, NULL), FATTN_OK);
-    cr_expect_eq(fattn_graph_node_count(graph), 0);
-    cr_expect_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
-    fattn_graph_destroy(graph);
-    close_fixture(&f);
+    drop(&b);
 }
 
 Test(graph, begin_twice_and_end_without_begin_are_the_callers_mistakes)
 {
-    fixture f = open_fixture();
-    fattn_graph *graph = (fattn_graph *)&f;
+    fattn_graph *graph = (fattn_graph *)(void *)&f;
     cr_expect_eq(fattn_capture_end(&graph, f.context, NULL), FATTN_BAD_PROBLEM);
     cr_expect_null(graph);
     cr_assert_eq(fattn_capture_begin(f.context, NULL), FATTN_OK);
     cr_expect_eq(fattn_capture_begin(f.context, NULL), FATTN_BAD_PROBLEM);
     cr_assert_eq(fattn_capture_end(&graph, f.context, NULL), FATTN_OK);
+    cr_expect_eq(fattn_graph_node_count(graph), 0, "nothing was captured");
+    cr_expect_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
     fattn_graph_destroy(graph);
     fattn_graph_destroy(NULL);
     cr_expect_eq(fattn_graph_launch(NULL, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_graph_node_count(NULL), 0);
-    close_fixture(&f);
-    cr_expect_eq(fattn__emulator_alive(), 0);
 }
 
 /* create, end, instantiate, update's three, launch: each fails once. */
@@ -187,8 +169,7 @@ Test(graph, each_failure_of_the_driver_is_a_status_and_leaks_nothing)
                      { 901, FATTN_BAD_PROBLEM },
                      { 719, FATTN_DEVICE_FAULT },
                      { 910, FATTN_UNSUPPORTED } };
-    fixture f = open_fixture();
-    buffers b = make(&f);
+    buffers b = make();
     for (size_t kind = 0; kind < sizeof failures / sizeof *failures; kind++) {
         bool failed = true;
         for (int n = 0; failed; n++) {
@@ -216,32 +197,28 @@ Test(graph, each_failure_of_the_driver_is_a_status_and_leaks_nothing)
             cr_expect_eq(fattn__emulator_alive(), 0, "call %d", n);
         }
     }
-    drop(&f, &b);
-    close_fixture(&f);
+    drop(&b);
 }
 
 Test(graph, it_outlives_its_plan_and_its_context)
 {
-    fixture f = open_fixture();
-    buffers b = make(&f);
-    fattn_graph *graph = record(&f, &b);
+    buffers b = make();
+    fattn_graph *graph = record(&b);
     fattn_plan_destroy(f.plan);
     cr_expect_eq(fattn_graph_launch(graph, NULL), FATTN_OK);
-    drop(&f, &b);
+    drop(&b);
     fattn_buffer_destroy(f.context, f.workspace);
     fattn_context_destroy(f.context);
+    f.context = NULL;
     fattn_graph_destroy(graph);
-    cr_expect_eq(fattn__emulator_alive(), 0);
 }
 
 Test(graph, only_cudnn_has_native_ones)
 {
-    fixture f = open_fixture();
-    buffers b = make(&f);
-    fattn_graph *graph = (fattn_graph *)&f;
+    buffers b = make();
+    fattn_graph *graph = (fattn_graph *)(void *)&f;
     cr_expect_eq(fattn_graph_native(&graph, f.plan, &b.call), FATTN_UNSUPPORTED);
     cr_expect_null(graph);
     cr_expect(strstr(fattn_last_error(), "cpu"));
-    drop(&f, &b);
-    close_fixture(&f);
+    drop(&b);
 }
