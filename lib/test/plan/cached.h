@@ -9,14 +9,6 @@
 
 #include "support/described_h100.h"
 
-static inline fattn_context *open_cpu(void)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    options.threads = 1;
-    return open_options(&options);
-}
-
 static inline fattn_cache_counters count(void)
 {
     fattn_cache_counters counters = { .struct_size = sizeof counters };

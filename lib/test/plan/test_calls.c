@@ -99,14 +99,6 @@ typedef struct bench {
     char *memory; /* every tensor 4 KiB */
 } bench;
 
-static fattn_context *open_cpu(void)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    options.threads = 1;
-    return open_options(&options);
-}
-
 static fattn_problem small_problem(fattn_pass pass)
 {
     fattn_problem problem = FATTN_PROBLEM_INIT;

@@ -18,13 +18,6 @@ enum {
     ROWS = BATCH * HEADS * SEQ
 };
 
-static fattn_context *open_cpu(void)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    return open_options(&options);
-}
-
 static fattn_problem small(fattn_pass pass)
 {
     fattn_problem problem = FATTN_PROBLEM_INIT;

@@ -130,6 +130,14 @@ static inline fattn_context *open_described(const char *device, int *version)
     return context;
 }
 
+static inline fattn_context *open_cpu(void)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    options.device_kind = FATTN_DEVICE_CPU;
+    options.threads = 1;
+    return open_options(&options);
+}
+
 /* GPU 0; skips the test where there is none. */
 static inline fattn_context *open_gpu(void)
 {
