@@ -154,16 +154,21 @@ static void expect_refused(const bench *b, const char *word)
         cr_assert_eq((unsigned char)b->memory[i], GUARD, "%s: byte %d was written", word, i);
 }
 
-#define EXPECT_FIELD_CHECKED(b, field)                                                             \
-    do {                                                                                           \
-        const bench kept = *(b);                                                                   \
-        (b)->tensors.field = NULL;                                                                 \
-        expect_refused(b, #field " is NULL");                                                      \
-        *(b) = kept;                                                                               \
-        (b)->tensors.field = (void *)((char *)(uintptr_t)(b)->tensors.field + 4);                  \
-        expect_refused(b, #field " is not aligned to 16 bytes: its address is 4 past");            \
-        *(b) = kept;                                                                               \
-    } while (0)
+#define EXPECT_FIELD_CHECKED(field)                                                                \
+    {                                                                                              \
+        const bench kept = b;                                                                      \
+        b.tensors.field = NULL;                                                                    \
+        expect_refused(&b, #field " is NULL");                                                     \
+        b = kept;                                                                                  \
+        b.tensors.field = (void *)((char *)(uintptr_t)b.tensors.field + 4);                        \
+        expect_refused(&b, #field " is not aligned to 16 bytes: its address is 4 past");           \
+        b = kept;                                                                                  \
+    }
+/* clang-format off */
+#define FORWARD_FIELDS(X)                                                                          \
+    X(q) X(k) X(v) X(o) X(stats) X(max) X(sum_exp) X(seq_len_q) X(seq_len_kv) X(bias) X(workspace)
+#define BACKWARD_FIELDS(X) X(q) X(o) X(stats) X(d_o) X(dq) X(dk) X(dv) X(bias) X(dbias)
+/* clang-format on */
 
 Test(calls, every_address_of_a_forward_call_is_checked_and_nothing_is_written)
 {
@@ -173,17 +178,7 @@ Test(calls, every_address_of_a_forward_call_is_checked_and_nothing_is_written)
     p.padding = 1;
     p.has_bias = 1;
     open_bench(&b, &p);
-    EXPECT_FIELD_CHECKED(&b, q);
-    EXPECT_FIELD_CHECKED(&b, k);
-    EXPECT_FIELD_CHECKED(&b, v);
-    EXPECT_FIELD_CHECKED(&b, o);
-    EXPECT_FIELD_CHECKED(&b, stats);
-    EXPECT_FIELD_CHECKED(&b, max);
-    EXPECT_FIELD_CHECKED(&b, sum_exp);
-    EXPECT_FIELD_CHECKED(&b, seq_len_q);
-    EXPECT_FIELD_CHECKED(&b, seq_len_kv);
-    EXPECT_FIELD_CHECKED(&b, bias);
-    EXPECT_FIELD_CHECKED(&b, workspace);
+    FORWARD_FIELDS(EXPECT_FIELD_CHECKED)
     b.tensors.workspace_bytes--;
     expect_refused(&b, "the workspace has");
     close_bench(&b);
@@ -195,15 +190,7 @@ Test(calls, every_address_of_a_backward_call_is_checked_and_nothing_is_written)
     fattn_problem p = small_problem(FATTN_BACKWARD);
     p.has_bias = p.dbias = 1;
     open_bench(&b, &p);
-    EXPECT_FIELD_CHECKED(&b, q);
-    EXPECT_FIELD_CHECKED(&b, o);
-    EXPECT_FIELD_CHECKED(&b, stats);
-    EXPECT_FIELD_CHECKED(&b, d_o);
-    EXPECT_FIELD_CHECKED(&b, dq);
-    EXPECT_FIELD_CHECKED(&b, dk);
-    EXPECT_FIELD_CHECKED(&b, dv);
-    EXPECT_FIELD_CHECKED(&b, bias);
-    EXPECT_FIELD_CHECKED(&b, dbias);
+    BACKWARD_FIELDS(EXPECT_FIELD_CHECKED)
     close_bench(&b);
 }
 
@@ -324,25 +311,6 @@ Test(calls, tensors_of_an_older_caller_are_understood_and_unknown_bytes_are_refu
     close_bench(&b);
 }
 
-Test(calls, lengths_outside_their_tensor_are_refused_on_the_cpu)
-{
-    fattn_problem p = small_problem(FATTN_FORWARD);
-    p.padding = 1;
-    static const int32_t wrong[] = { -1, 9, INT32_MIN, INT32_MAX };
-    for (int i = 0; i < 4; i++) {
-        for (int which = 0; which < 2; which++) {
-            bench b;
-            open_bench(&b, &p);
-            int32_t lengths[2][4] __attribute__((aligned(16))) = { { 8, 8 }, { 8, 8 } };
-            lengths[which][1] = wrong[i];
-            b.tensors.seq_len_q = lengths[0];
-            b.tensors.seq_len_kv = lengths[1];
-            expect_refused(&b, "seq_len");
-            close_bench(&b);
-        }
-    }
-}
-
 /* ---- addresses of a GPU, by a driver that is not one
  * ------------------------------------------------------------------------------------ */
 
@@ -360,9 +328,33 @@ static int fake_attribute(void *out, int attribute, gpu_address address)
     return 0;
 }
 
+static int error_word(int result, const char **out)
+{
+    *out = result == 700 ? "an illegal access" : "?";
+    return 0;
+}
+
+static fattn__arguments arguments;
+
+/* What a device of this number is told of the call; `words` of the last error, NULL: it is taken. */
+static void expect_checked(const fattn_tensors *t, int device, fattn_status want, const char *words)
+{
+    const gpu_driver driver = { .pointer_attribute = fake_attribute,
+                                .error_name = error_word,
+                                .error_string = error_word };
+    cr_expect_eq(fattn__arguments_check(&arguments, t, false, &driver, device), want, "%s: %s",
+                 words, fattn_last_error());
+    if (words != NULL)
+        cr_expect_str_eq(fattn_last_error(), words);
+}
+
 static fattn_tensors at_small_addresses(void)
 {
+    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
     fattn_tensors t = FATTN_TENSORS_INIT;
+    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
+    fattn__arguments_of(&arguments, &resolved, 64);
+    device_from = 0x10000, device_to = 0x90000;
     t.q = (void *)0x10000, t.k = (void *)0x20000, t.v = (void *)0x30000, t.o = (void *)0x40000,
     t.workspace = (void *)0x50000;
     t.workspace_bytes = 64;
@@ -371,74 +363,35 @@ static fattn_tensors at_small_addresses(void)
 
 Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
 {
-    const gpu_driver driver = { .pointer_attribute = fake_attribute };
-    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
-    fattn__arguments arguments;
-    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
-    fattn__arguments_of(&arguments, &resolved, 64);
     fattn_tensors t = at_small_addresses();
-    device_from = 0x10000, device_to = 0x90000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 2), FATTN_BAD_PROBLEM);
-    cr_expect_str_eq(fattn_last_error(), "q is not an address of the plan's GPU");
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
-                 fattn_last_error());
+    expect_checked(&t, 2, FATTN_BAD_PROBLEM, "q is not an address of the plan's GPU");
+    expect_checked(&t, 3, FATTN_OK, NULL);
     t.o = (void *)0x90000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
-    cr_expect_str_eq(fattn_last_error(), "o is not an address of the plan's GPU");
+    expect_checked(&t, 3, FATTN_BAD_PROBLEM, "o is not an address of the plan's GPU");
+    const gpu_driver driver = { .pointer_attribute = fake_attribute };
     cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK,
                  "nobody asks when the guards are off");
-}
-
-static int error_word(int result, const char **out)
-{
-    *out = result == 700 ? "an illegal access" : "?";
-    return 0;
-}
-
-Test(calls, a_driver_that_fails_is_no_mistake_of_the_caller)
-{
-    const gpu_driver driver = { .pointer_attribute = fake_attribute,
-                                .error_name = error_word,
-                                .error_string = error_word };
-    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
-    fattn__arguments arguments;
-    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
-    fattn__arguments_of(&arguments, &resolved, 64);
-    const fattn_tensors t = at_small_addresses();
-    device_from = 0x10000, device_to = 0x90000, broken_at = 0x30000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_DEVICE_FAULT);
-    cr_expect_str_eq(fattn_last_error(),
-                     "v: the driver does not know its address: an illegal access");
+    t = at_small_addresses(), broken_at = 0x30000;
+    expect_checked(&t, 3, FATTN_DEVICE_FAULT,
+                   "v: the driver does not know its address: an illegal access");
     broken_at = 0;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
-                 fattn_last_error());
+    expect_checked(&t, 3, FATTN_OK, NULL);
 }
 
 Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_any_other)
 {
-    const gpu_driver driver = { .pointer_attribute = fake_attribute };
-    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
-    fattn__arguments arguments;
-    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
-    fattn__arguments_of(&arguments, &resolved, 64);
     fattn_tensors t = at_small_addresses();
-    device_from = 0x10000, device_to = 0x90000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s",
-                 fattn_last_error());
+    expect_checked(&t, 3, FATTN_OK, NULL);
     cr_expect_eq(asked, 5);
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK);
+    expect_checked(&t, 3, FATTN_OK, NULL);
     cr_expect_eq(asked, 5, "known");
     t.workspace_bytes = 63;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM,
-                 "sizes are looked at always");
-    t.workspace_bytes = 64;
-    t.v = NULL;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
+    expect_checked(&t, 3, FATTN_BAD_PROBLEM, fattn_last_error());
+    t.workspace_bytes = 64, t.v = NULL;
+    expect_checked(&t, 3, FATTN_BAD_PROBLEM, "v is NULL");
     t.v = (void *)0x38000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK);
+    expect_checked(&t, 3, FATTN_OK, NULL);
     cr_expect_eq(asked, 10, "another set");
-    device_from = 0x20000;
-    t.k = (void *)0x28000;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM,
-                 "q was given back");
+    device_from = 0x20000, t.k = (void *)0x28000; /* q was given back */
+    expect_checked(&t, 3, FATTN_BAD_PROBLEM, "q is not an address of the plan's GPU");
 }
