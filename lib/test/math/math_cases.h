@@ -220,6 +220,101 @@ static inline fattn_problem draw_problem(generator *g)
     return p;
 }
 
+/* Token by token or head by head, with or without gaps; the stride of b is not read. */
+static inline void draw_packed_strides(generator *g, const int64_t dim[4], bool broadcast,
+                                       int64_t out[4])
+{
+    const int64_t width = dim[3] + (chance(g, 30) ? between(g, 1, 9) : 0),
+                  most = dim[0] * (dim[2] + 3) + 3;
+    const bool by_head = chance(g, 25);
+    out[0] = chance(g, 50) ? 0 : dim[1] * width * dim[2];
+    out[1] = broadcast ? 0 : by_head ? width * most : width;
+    out[2] = by_head || broadcast ? width : dim[1] * width;
+    out[3] = 1;
+}
+
+static inline void draw_ragged(generator *g, fattn_problem *p)
+{
+    p->ragged_bits = chance(g, 50) ? 32 : 64;
+    p->ragged_tokens = chance(g, 50);
+    p->ragged = chance(g, 50) ? 0 : draw(g) & FATTN_RAGGED_ALL;
+    p->total_q = chance(g, 20) ? p->batch * (p->seq_q + 3) + 3 : 0;
+    const uint32_t ragged = p->ragged == 0 ? FATTN_RAGGED_ALL : p->ragged;
+    const int64_t heads[3] = { p->heads_q, p->heads_k, p->heads_v };
+    int64_t *const strides[FATTN_RAGGED_TENSORS] = {
+        p->q_strides,  p->k_strides,  p->v_strides,  p->o_strides, p->stats_strides,
+        p->do_strides, p->dq_strides, p->dk_strides, p->dv_strides
+    };
+    bool broadcast[3];
+    for (int i = 0; i < 3; i++)
+        broadcast[i] = chance(g, 15);
+    for (int i = 0; i < FATTN_RAGGED_TENSORS; i++) {
+        const bool keys = i == 1 || i == 2 || i >= 7, values = i == 2 || i == 3 || i == 5 || i == 8;
+        const int64_t h = heads[!keys ? 0 : i == 1 || i == 7 ? 1 : 2];
+        const int64_t dim[4] = { p->batch, h, keys ? p->seq_kv : p->seq_q,
+                                 i == 4   ? 1
+                                 : values ? p->dim_v
+                                          : p->dim_qk };
+        if ((ragged >> i & 1) != 0)
+            draw_packed_strides(g, dim,
+                                (i < 3 && broadcast[i]) || (i > 5 && broadcast[i - 6] && h > 1),
+                                strides[i]);
+        else if (i > 5) /* the gradient of every element, whatever its input is */
+            fattn__dense_strides(dim, "bshd", strides[i]);
+    }
+    for (int i = 0; i < 3; i++) /* a sum only where the input is broadcast: both are, or neither */
+        if ((ragged >> (6 + i) & 1) != 0 && strides[6 + i][1] == 0 && strides[i][1] != 0)
+            strides[6 + i][1] = strides[6 + i][2], strides[6 + i][2] *= heads[i];
+}
+
+static inline void draw_paged(generator *g, fattn_problem *p)
+{
+    const int64_t sizes[] = { 1, 5, 16, 64 };
+    int64_t page = sizes[draw(g) % 4];
+    while (p->batch * ((p->seq_kv + page - 1) / page) > MOST_PAGES ||
+           p->batch * ((p->seq_kv + page - 1) / page) > 256)
+        page *= 2;
+    const int64_t dims[2][4] = { { 256, p->heads_k, page, p->dim_qk },
+                                 { 256, p->heads_v, page, p->dim_v } };
+    if (chance(g, 80))
+        p->page_size_k = page, p->pages_k = 256,
+        fattn__dense_strides(dims[0], chance(g, 50) ? "bhsd" : "bshd", p->k_strides);
+    if (chance(g, 80) || p->page_size_k == 0)
+        p->page_size_v = page, p->pages_v = 256,
+        fattn__dense_strides(dims[1], chance(g, 50) ? "bhsd" : "bshd", p->v_strides);
+    p->packed_table = chance(g, 40);
+}
+
+/* What draw_problem draws, and more. */
+static inline fattn_problem draw_features(generator *g)
+{
+    const double rates[] = { 0.1, 0.5, 0.9 };
+    fattn_problem p = draw_problem(g);
+    const bool packed = chance(g, 40), paged = chance(g, 20);
+    p.padding = p.padding || packed || paged;
+    if (p.padding && chance(g, 40))
+        p.len_broadcast = 0, p.cumulative = 1 + draw(g) % 3, p.len_rank = chance(g, 50);
+    if (packed)
+        draw_ragged(g, &p);
+    if (paged)
+        draw_paged(g, &p);
+    if (p.has_bias && chance(g, 40))
+        p.bias_dtype = FATTN_BOOL, p.dbias = 0;
+    p.alibi = chance(g, 30);
+    p.sink = chance(g, 30);
+    p.dsink = p.sink && chance(g, 70);
+    p.scale_in_memory = chance(g, 30);
+    p.block_mask = chance(g, 20);
+    p.dropout = chance(g, 40) ? rates[draw(g) % 3] : 0;
+    p.rng_bits = p.dropout == 0 ? 0 : chance(g, 50) ? 32 : 64;
+    p.dropout_mask = p.dropout == 0 && chance(g, 20);
+    if (p.dropout != 0 && chance(g, 50))
+        p.outputs |= FATTN_WANT_RNG_DUMP;
+    if (chance(g, 15))
+        p.outputs = (p.outputs & ~FATTN_WANT_STATS) | FATTN_WANT_STATS_LOG2;
+    return p;
+}
+
 /* ---- memory
  * -----------------------------------------------------------------------------------------------------------------------
  */

@@ -1,5 +1,5 @@
-/* One problem on the math backend and by another opinion, the cpu backend or the reference
- * (math_oracle.h), compared element by element; every byte that is no element must be as it was. */
+/* One problem on the math backend and on the cpu backend, which lib/test/cpu holds against the
+ * oracle, compared element by element; every byte that is no element must be as it was. */
 #ifndef FATTN_TEST_MATH_RUNS_H
 #define FATTN_TEST_MATH_RUNS_H
 
@@ -7,11 +7,10 @@
 #include "fattn/score_mod.h"
 #include "math_scene.h"
 
-/* Who computes: an engine, the math backend within limits (0: its own), or a function. */
+/* Who computes; the math backend within limits (0: its own). */
 typedef struct side {
     fattn_context *context;
     const fattn__engine *engine;
-    void (*compute)(scene *);
     int64_t score_bytes, most_keys;
 } side;
 
@@ -36,10 +35,6 @@ static inline fattn_plan plan_of(const side *who, const fattn_problem *p)
 /* Runs the scene; what is written replaces its memory. The workspace is dirty and guarded. */
 static inline void run_scene(const side *who, scene *s)
 {
-    if (who->compute != NULL) {
-        who->compute(s);
-        return;
-    }
     fattn_plan plan = plan_of(who, &s->p);
     void *buffers[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
     const void *mod_tensors[FATTN_MOD_MAX_TENSORS] = { NULL };
@@ -214,35 +209,6 @@ static inline double compare(const scene *s, const memory *want, const memory *g
     return outside > 0 ? 1e30 : c.worst;
 }
 
-static inline void print_problem(const fattn_problem *p)
-{
-    printf("  pass %d dtype %d o %d grad %d b %lld h %lld/%lld/%lld s %lld/%lld d %lld/%lld right "
-           "%d:%lld left %d:%lld align %d padding %d "
-           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d "
-           "grads %u",
-           p->pass, p->dtype, p->o_dtype, p->grad_dtype, (long long)p->batch, (long long)p->heads_q,
-           (long long)p->heads_k, (long long)p->heads_v, (long long)p->seq_q, (long long)p->seq_kv,
-           (long long)p->dim_qk, (long long)p->dim_v, p->has_right, (long long)p->window_right,
-           p->has_left, (long long)p->window_left, p->align, p->padding, p->len_broadcast,
-           p->outputs, p->has_bias, (long long)p->bias_dim[0], (long long)p->bias_dim[1],
-           (long long)p->bias_dim[2], (long long)p->bias_dim[3], p->bias_dtype, p->dbias,
-           p->score_mod != NULL, p->mod_gradients);
-    printf(" ragged %x bits %d tokens %d cumulative %u pages %lld/%lld of %lld/%lld packed %d "
-           "alibi %d sink %d/%d dropout %g mask %d scale %d tiles %d\n  strides",
-           p->ragged, p->ragged_bits, p->ragged_tokens, p->cumulative, (long long)p->pages_k,
-           (long long)p->pages_v, (long long)p->page_size_k, (long long)p->page_size_v,
-           p->packed_table, p->alibi, p->sink, p->dsink, p->dropout, p->dropout_mask,
-           p->scale_in_memory, p->block_mask);
-    for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++) {
-        const fattn__shape shape = fattn__problem_shape(p, role);
-        if (shape.used)
-            printf(" %s %lld,%lld,%lld,%lld", fattn__role_name(role), (long long)shape.strides[0],
-                   (long long)shape.strides[1], (long long)shape.strides[2],
-                   (long long)shape.strides[3]);
-    }
-    printf("\n");
-}
-
 static inline void copy_scene(scene *to, const scene *from)
 {
     *to = *from;
@@ -258,8 +224,6 @@ static inline void compare_scene(const side *cpu, const side *math, scene *s, ta
 {
     scene first, again;
     char text[512];
-    if (getenv("FACTS_TEST_MATH_SHOW") != NULL)
-        print_problem(&s->p);
     copy_scene(&first, s);
     copy_scene(&again, s);
     run_scene(cpu, s);
@@ -272,7 +236,6 @@ static inline void compare_scene(const side *cpu, const side *math, scene *s, ta
         out->worst = worst > out->worst ? worst : out->worst;
         if (worst > 1) {
             printf("%s\n", text);
-            print_problem(&s->p);
             out->elements_wrong++;
         }
         cr_expect_leq(worst, 1, "%s", text);
@@ -328,13 +291,15 @@ static inline double worst_of_f32(const side *cpu, const side *math, fattn_probl
     return worst;
 }
 
-/* A NaN that a band hides from some rows: it may reach those alone that see it, and 0 times it
- * nobody. */
+/* A NaN that a band hides from some rows: it may reach those alone that see it. What a mask, a
+ * modification or dropout takes away either side may multiply by 0, which is a NaN. */
 static inline void spoil(scene *s, size_t offset, generator *g)
 {
     memory *m = find(s, offset);
     int64_t at = between(g, 0, m->dim[2] - 1);
-    if ((s->p.has_left || s->p.has_right) && m->strides[2] != 0 && chance(g, 30))
+    const bool taken_away = s->p.dropout != 0 || s->p.dropout_mask || s->p.block_mask ||
+                            s->p.bias_dtype == FATTN_BOOL || s->p.score_mod != NULL;
+    if ((s->p.has_left || s->p.has_right) && m->strides[2] != 0 && chance(g, 30) && !taken_away)
         each(m, spoil_one, &at);
 }
 
@@ -348,8 +313,7 @@ static inline void compare_problem(const side *cpu, const side *math, fattn_prob
     if ((p.outputs & FATTN_WANT_STATS_LOG2) == 0)
         p.outputs |= FATTN_WANT_STATS;
     make_scene(&forward, &p, g);
-    if (cpu->compute == NULL)
-        spoil(&forward, offsetof(fattn_tensors, v), g);
+    spoil(&forward, offsetof(fattn_tensors, v), g);
     compare_scene(cpu, math, &forward, out);
     out->problems++;
     if ((p.outputs & FATTN_WANT_STATS_LOG2) != 0 || p.page_size_k != 0 ||
@@ -367,8 +331,7 @@ static inline void compare_problem(const side *cpu, const side *math, fattn_prob
                 !backward.at[j].written && forward.offset[i] != offsetof(fattn_tensors, max) &&
                 forward.offset[i] != offsetof(fattn_tensors, sum_exp))
                 memcpy(backward.at[j].bytes, forward.at[i].bytes, forward.at[i].count);
-    if (cpu->compute == NULL)
-        spoil(&backward, offsetof(fattn_tensors, d_o), g);
+    spoil(&backward, offsetof(fattn_tensors, d_o), g);
     compare_scene(cpu, math, &backward, out);
     free_scene(&forward);
     free_scene(&backward);

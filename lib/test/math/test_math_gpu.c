@@ -1,123 +1,127 @@
-/* The math backend on a GPU against the cpu backend and the reference, over random problems.
- * Skipped where there is no GPU. */
+/* The math backend's kernels against the cpu backend, over random problems: on a GPU, skipped where
+ * there is none; and, in the program lib_math_emulated, as C++ on the host (lib/gpu/test). */
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "fattn/score_mod.h"
-#include "math_oracle.h"
 #include "math_runs.h"
+#include "problem/dropout.h"
 #include "support/described_h100.h"
 
-static fattn_context *open_math(void)
+#ifdef FATTN_EMULATED
+#include "emulated_driver.h"
+#include "math/math_sum.h"
+
+static fattn_context *open_device(void)
 {
-    fattn_context *context = open_gpu();
-    if (fattn__math_image.bytes == 0)
-        cr_skip_test("this library was built without a CUDA compiler");
+    fattn_context *context = calloc(1, sizeof *context);
+    context->kind = FATTN_DEVICE_GPU;
+    context->cuda = emulated_driver();
+    context->info.sm = 80;
+    pthread_mutex_init(&context->lock, NULL);
     return context;
 }
 
-static int problems(int otherwise)
+static void close_device(fattn_context *context)
+{
+    fattn__math_close(context);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+#define ON(of_gpu, emulated) emulated
+#else
+static fattn_context *open_device(void)
+{
+    return open_gpu();
+}
+
+static void close_device(fattn_context *context)
+{
+    fattn_context_destroy(context);
+}
+#define ON(of_gpu, emulated) of_gpu
+#endif
+
+static fattn_context *gpu, *host;
+
+static void open_both(void)
+{
+    if (fattn__math_image.bytes == 0)
+        cr_skip_test("this library was built without a CUDA compiler");
+    gpu = open_device();
+    host = open_cpu();
+}
+
+static void close_both(void)
+{
+    close_device(gpu);
+    fattn_context_destroy(host);
+}
+
+TestSuite(math_gpu, .init = open_both, .fini = close_both);
+
+typedef struct limits {
+    uint64_t seed;
+    int first, count; /* FACTS_TEST_MATH_PROBLEMS: another number */
+    int64_t most_seq, most_dim, score_bytes, most_keys;
+} limits;
+
+static side on_host(void)
+{
+    return (side){ .context = host, .engine = &fattn__cpu_engine };
+}
+
+static side on_gpu(void)
+{
+    return (side){ .context = gpu, .engine = &fattn__math_engine };
+}
+
+static void sweep(fattn_problem (*drawn)(generator *), limits l)
 {
     const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
-    return count != NULL ? atoi(count) : otherwise;
-}
-
-/* draw_problem's problems and draw_features' against the cpu backend; the latter without a
- * score_mod against the reference. */
-enum { MODIFIED, COMBINED, FEATURED };
-
-static void sweep(int kind, uint64_t seed, int count, int64_t most_seq, int64_t most_dim,
-                  int64_t score_bytes, int64_t most_keys)
-{
-    static const char *const words[] = { "modified", "combined", "featured" };
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    fattn_context *host, *gpu = open_math();
-    options.device_kind = FATTN_DEVICE_CPU;
-    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
-               oracle = { .compute = compute_reference };
-    const side math = { .context = gpu,
-                        .engine = &fattn__math_engine,
-                        .score_bytes = score_bytes,
-                        .most_keys = most_keys };
+    const side cpu = on_host();
+    side math = on_gpu();
+    math.score_bytes = l.score_bytes, math.most_keys = l.most_keys;
     tally t = { 0 };
-    for (int i = 0; i < count; i++) {
-        generator g = { .state = seed * 1000 + (uint64_t)i,
-                        .most_seq = most_seq,
-                        .most_dim = most_dim };
-        const fattn_problem p =
-            kind == MODIFIED ? draw_problem(&g) : draw_features(&g, kind == COMBINED);
-        compare_problem(kind != FEATURED ? &cpu : &oracle, &math, p, &g, &t);
+    for (int i = l.first; i < l.first + (count != NULL ? atoi(count) : l.count); i++) {
+        generator g = { .state = l.seed * 1000 + (uint64_t)i,
+                        .most_seq = l.most_seq,
+                        .most_dim = l.most_dim };
+        const int wrong = t.elements_wrong;
+        const fattn_problem p = drawn(&g);
+        compare_problem(&cpu, &math, p, &g, &t);
+        if (t.elements_wrong > wrong)
+            printf("seed %llu, problem %d\n", (unsigned long long)l.seed, i);
         fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
     }
-    printf("%s, up to %lld: %d problems, forward and backward: %d tensors wrong, largest "
-           "difference %.2f of what is allowed\n",
-           words[kind], (long long)most_seq, t.problems, t.elements_wrong, t.worst);
-    fattn_context_destroy(gpu);
-    fattn_context_destroy(host);
+    printf("up to %lld: %d problems, forward and backward: %d tensors wrong, largest difference "
+           "%.2f of what is allowed\n",
+           (long long)l.most_seq, t.problems, t.elements_wrong, t.worst);
 }
 
-Test(math_gpu, small_problems_of_every_kind)
-{
-    sweep(MODIFIED, 11, problems(80), 200, 256, 0, 0);
-}
-
-Test(math_gpu, chunks_of_rows_keys_and_heads_add_up)
-{
-    sweep(MODIFIED, 12, problems(50), 600, 130, 3 * 128 * 128 * 4, 128);
-}
-
-Test(math_gpu, wide_heads_and_longer_sequences)
-{
-    sweep(MODIFIED, 13, problems(20), 1500, 1024, 0, 0);
-}
-
-Test(math_gpu, what_a_problem_may_ask_for_is_what_the_reference_says)
-{
-    sweep(FEATURED, 14, problems(80), 200, 256, 0, 0);
-}
-
-Test(math_gpu, so_it_is_in_chunks)
-{
-    sweep(FEATURED, 15, problems(40), 600, 130, 3 * 128 * 128 * 4, 128);
-}
-
-Test(math_gpu, so_it_is_of_longer_sequences)
-{
-    sweep(FEATURED, 16, problems(10), 1500, 256, 0, 0);
-}
-
-Test(math_gpu, score_mods_go_with_all_of_it)
-{
-    sweep(COMBINED, 17, problems(60), 300, 130, 0, 0);
-}
-
-Test(math_gpu, more_heads_than_a_grid_is_high)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    fattn_context *host, *gpu = open_math();
-    options.device_kind = FATTN_DEVICE_CPU;
-    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
-               math = { .context = gpu, .engine = &fattn__math_engine };
-    generator g = { .state = 5 };
-    tally t = { 0 };
-    fattn_problem p = FATTN_PROBLEM_INIT;
-    p.batch = 8200, p.heads_q = 8, p.heads_k = 2, p.seq_q = 3, p.seq_kv = 5, p.dim_qk = 8;
-    compare_problem(&cpu, &math, p, &g, &t);
-    printf("65600 heads: %d tensors wrong, largest difference %.2f of what is allowed\n",
-           t.elements_wrong, t.worst);
-    fattn_context_destroy(gpu);
-    fattn_context_destroy(host);
-}
+enum { FEW = 3 * 128 * 128 * 4 }; /* bytes of scores: several chunks */
+/* clang-format off */
+#define SWEEP_LIST(X)                                                                              \
+    X(small_problems_of_every_kind, draw_problem,                                                  \
+      ON(((limits){ 11, 0, 80, 200, 256, 0, 0 }), ((limits){ 1, 0, 10, 60, 100, 0, 0 })))          \
+    X(chunks_of_rows_keys_and_heads_add_up, draw_problem,                                          \
+      ON(((limits){ 12, 0, 50, 600, 130, FEW, 128 }), ((limits){ 2, 0, 5, 300, 40, FEW, 128 })))   \
+    X(what_a_problem_may_ask_for, draw_features,                                                   \
+      ON(((limits){ 14, 0, 120, 200, 256, 0, 0 }), ((limits){ 3, 0, 30, 60, 100, 0, 0 })))         \
+    X(so_it_is_in_chunks, draw_features,                                                           \
+      ON(((limits){ 15, 0, 40, 600, 130, FEW, 128 }), ((limits){ 4, 0, 8, 300, 40, FEW, 128 })))   \
+    X(longer_sequences_and_wide_heads, draw_problem,                                               \
+      ON(((limits){ 13, 0, 20, 1500, 1024, 0, 0 }), ((limits){ 17, 34, 1, 300, 130, 0, 0 })))
+/* clang-format on */
+#define AS_TEST(name, drawn, ...)                                                                  \
+    Test(math_gpu, name)                                                                           \
+    {                                                                                              \
+        sweep(drawn, __VA_ARGS__);                                                                 \
+    }
+SWEEP_LIST(AS_TEST)
 
 Test(math_gpu, f32_keeps_its_24_bits)
 {
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    fattn_context *host, *gpu = open_math();
-    options.device_kind = FATTN_DEVICE_CPU;
-    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine },
-               math = { .context = gpu, .engine = &fattn__math_engine };
+    const side cpu = on_host(), math = on_gpu();
     generator g = { .state = 7 };
     fattn_problem p = FATTN_PROBLEM_INIT;
     p.dtype = FATTN_F32, p.batch = 1, p.heads_q = 2, p.seq_q = p.seq_kv = 256, p.dim_qk = 24,
@@ -125,8 +129,50 @@ Test(math_gpu, f32_keeps_its_24_bits)
     const double worst = worst_of_f32(&cpu, &math, p, &g);
     cr_expect_lt(worst, 4e-6, "%g", worst);
     printf("f32: largest difference 2^%.1f\n", log2(worst));
-    fattn_context_destroy(gpu);
-    fattn_context_destroy(host);
+}
+
+static void compare_one_problem(fattn_problem p, uint64_t seed, int times)
+{
+    const side cpu = on_host(), math = on_gpu();
+    generator g = { .state = seed };
+    tally t = { 0 };
+    for (int n = 0; n < times; n++)
+        compare_problem(&cpu, &math, p, &g, &t);
+}
+
+/* Of 9 tiles a row. */
+Test(math_gpu, a_block_mask_may_have_more_than_a_byte_a_row)
+{
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 1, p.heads_q = 2, p.seq_q = 130, p.seq_kv = 1100, p.dim_qk = 8, p.block_mask = 1,
+    p.outputs = FATTN_WANT_MAX;
+    compare_one_problem(p, 8, 1);
+}
+
+/* Packed K and V of one head that all heads read: their gradients go to their places as sums. */
+Test(math_gpu, a_packed_gradient_may_be_a_sum_over_heads)
+{
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 3, p.heads_q = 2, p.seq_q = 9, p.seq_kv = 20, p.dim_qk = 8, p.padding = 1,
+    p.ragged_bits = 32, p.ragged_tokens = 1;
+    const int64_t shared[4] = { 160, 0, 8, 1 }, rows[4] = { 144, 8, 16, 1 },
+                  stats[4] = { 18, 1, 2, 1 };
+    int64_t *const of_keys[] = { p.k_strides, p.v_strides, p.dk_strides, p.dv_strides };
+    int64_t *const of_rows[] = { p.q_strides, p.o_strides, p.do_strides, p.dq_strides };
+    for (int i = 0; i < 4; i++) {
+        memcpy(of_keys[i], shared, sizeof shared);
+        memcpy(of_rows[i], rows, sizeof rows);
+    }
+    memcpy(p.stats_strides, stats, sizeof stats);
+    compare_one_problem(p, 12, 4); /* other lengths */
+}
+
+#ifndef FATTN_EMULATED
+Test(math_gpu, more_heads_than_a_grid_is_high)
+{
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 8200, p.heads_q = 8, p.heads_k = 2, p.seq_q = 3, p.seq_kv = 5, p.dim_qk = 8;
+    compare_one_problem(p, 5, 1);
 }
 
 /* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart.
@@ -135,14 +181,13 @@ Test(math_gpu, offsets_beyond_2_to_the_31)
 {
     enum { SEQ = 64, DIM = 64, BATCHES = 2 };
     const int64_t far = ((int64_t)1 << 31) + 64;
-    fattn_context *gpu = open_math();
     fattn_problem given = FATTN_PROBLEM_INIT, p;
     given.batch = BATCHES, given.heads_q = 1, given.seq_q = given.seq_kv = SEQ, given.dim_qk = DIM;
     const int64_t strides[4] = { far, DIM, DIM, 1 };
     memcpy(given.k_strides, strides, sizeof strides);
     memcpy(given.o_strides, strides, sizeof strides);
     cr_assert_eq(fattn_problem_resolve(&given, &p), FATTN_OK, "%s", fattn_last_error());
-    const side math = { .context = gpu, .engine = &fattn__math_engine };
+    const side math = on_gpu();
     fattn_plan plan = plan_of(&math, &p);
     uint16_t ones[BATCHES * SEQ * DIM], out[SEQ * DIM];
     for (int i = 0; i < BATCHES * SEQ * DIM; i++)
@@ -169,20 +214,18 @@ Test(math_gpu, offsets_beyond_2_to_the_31)
         cr_expect_eq(memcmp(out, ones, sizeof out), 0, "batch entry %d", b);
     }
     math.engine->done(&plan);
-    fattn_context_destroy(gpu);
 }
 
 /* A seed is read when the graph runs, not when it was recorded. */
 Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
 {
     enum { BATCH = 1, HEADS = 2, SEQ = 40, DIM = 16, SCORES = BATCH * HEADS * SEQ * SEQ };
-    fattn_context *gpu = open_math();
     fattn_problem given = FATTN_PROBLEM_INIT, p;
     given.batch = BATCH, given.heads_q = HEADS, given.seq_q = given.seq_kv = SEQ,
     given.dim_qk = DIM, given.dropout = 0.25;
     given.outputs = FATTN_WANT_RNG_DUMP;
     cr_assert_eq(fattn_problem_resolve(&given, &p), FATTN_OK, "%s", fattn_last_error());
-    const side math = { .context = gpu, .engine = &fattn__math_engine };
+    const side math = on_gpu();
     fattn_plan plan = plan_of(&math, &p);
     static float kept[SCORES];
     void *tensors[4], *numbers[2], *dump, *workspace;
@@ -221,5 +264,5 @@ Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
     fattn_graph_destroy(graph);
     fattn_stream_destroy(gpu, stream);
     math.engine->done(&plan);
-    fattn_context_destroy(gpu);
 }
+#endif
