@@ -185,16 +185,13 @@ typedef struct facts_survey_call {
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
 } facts_survey_call;
 
-/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels]. If
- * `rows` is not NULL, row s of the expected values is row rows[s] of the storage: a sample. storage
- * NULL: a lie is compared (judge_row.h). */
+/* Compares rows of a tensor with their expected values: dense [batch, heads, rows, channels].
+ * storage NULL: a lie is compared (judge_row.h). */
 typedef struct facts_one_judging {
     facts_limits limits;
-    facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */
+    facts_strided view; /* lane_bits: 5 at most */
     const void *storage;
-    const int64_t *rows;
-    const int32_t *expects; /* [batch, expected_rows], by the row of the storage */
-    int64_t expected_rows;
+    const int32_t *expects;             /* [batch, rows] */
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;
     facts_judged_row *out; /* [batch, heads, rows] */

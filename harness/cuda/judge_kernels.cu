@@ -174,14 +174,11 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
     const facts_strided *v = &call.view;
     const int channels = (int)v->dim[3];
     const row_index r = row_index_of(v->dim, n);
-    const int64_t at_row = call.rows ? call.rows[r.s] : r.s;
-    if (!exists(v, r.b, at_row) || lane >= channels)
+    if (!exists(v, r.b, r.s) || lane >= channels)
         return;
-    const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, at_row),
-                               (n - r.s) * channels };
+    const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, r.s), (n - r.s) * channels };
     facts_judged_element at;
-    at.expects =
-        call.expects ? call.expects[r.b * call.expected_rows + at_row] : FACTS_EXPECTS_VALUE;
+    at.expects = call.expects ? call.expects[r.b * v->dim[2] + r.s] : FACTS_EXPECTS_VALUE;
     read_element next = read<TYPE>(call, row, lane);
     for (int d = lane; d < channels; d += lanes) {
         const read_element now = next;

@@ -36,8 +36,7 @@ typedef struct fref__limits {
     double unit_roundoff, eta, tiny, max;
 } fref__limits;
 
-/* Keys [first, last), as the key set counts them. Of a row: both 0 when no key may be read, both -1
- * when none of the key set. */
+/* Keys [first, last). Of a row: both 0 when no key may be read. */
 typedef struct fref__span {
     int32_t first, last;
 } fref__span;
@@ -108,10 +107,9 @@ typedef struct fref__call {
     int32_t judged;
     double floor_ds; /* of dS: eta over min(1, |scale|) */
 
-    int64_t rows, keys, rows_padded, keys_padded; /* of the samples */
-    const int64_t *row_index, *key_index;         /* NULL: all */
-    int64_t ld_qk, ld_v;                          /* doubles from row to row */
-    int64_t group_k, group_v;                     /* query heads that share a head */
+    int64_t rows, keys, rows_padded, keys_padded;
+    int64_t ld_qk, ld_v;      /* doubles from row to row */
+    int64_t group_k, group_v; /* query heads that share a head */
 
     int64_t head0, heads;
     int64_t head_k0, heads_k, head_v0,
@@ -124,9 +122,8 @@ typedef struct fref__call {
     double *rows_q, *rows_d_o; /* [heads][rows_padded][ld] */
     double *keys_k, *keys_v;   /* [heads_k or heads_v][keys_padded][ld] */
     double *norm_q, *norm_d_o;
-    int64_t norms;           /* all keys of the problem, padded */
-    double *norm_k, *norm_v; /* [heads_k or heads_v][norms] */
-    double *peak_k, *peak_v; /* [heads_k or heads_v][norms / TILE]: the longest */
+    double *norm_k, *norm_v; /* [heads_k or heads_v][keys_padded] */
+    double *peak_k, *peak_v; /* [heads_k or heads_v][keys_padded / TILE]: the longest */
     double *row_stats;       /* [heads][rows_padded] */
 
     double *

@@ -113,17 +113,7 @@ __device__ __forceinline__ double element(const fref_tensor &t, int64_t b, int64
     return element_at(t, place(t, b, h, s), c);
 }
 
-__device__ __forceinline__ int64_t row_of(const fref__call &c, int64_t r)
-{
-    return c.row_index != nullptr ? c.row_index[r] : r;
-}
-
-__device__ __forceinline__ int64_t key_of(const fref__call &c, int64_t n)
-{
-    return c.key_index != nullptr ? c.key_index[n] : n;
-}
-
-/* The keys that row i may read, in the problem. */
+/* The keys that row i may read. */
 __device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t b, int64_t i)
 {
     const int64_t far = (int64_t)1 << 40;

@@ -49,7 +49,7 @@ extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c
     const int64_t at = head * c.rows_padded + r;
     const fref__span range = c.range[at];
     const fref__facts f = c.facts[at];
-    const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.norms;
+    const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.keys_padded;
     double first = 0.0, second = 0.0;
     amax largest = {};
     for (int64_t j = range.first + threadIdx.x % 32; j < range.last; j += 32) {

@@ -107,16 +107,16 @@ using namespace fref;
 extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
 {
     const int64_t head = blockIdx.x / (uint32_t)c.chunk_rows,
-                  chunk_row = blockIdx.x % (uint32_t)c.chunk_rows, r = c.row0 + chunk_row;
+                  chunk_row = blockIdx.x % (uint32_t)c.chunk_rows, i = c.row0 + chunk_row;
     const batch_head of = batch_head_of(c.head0 + head, c.problem.heads_q);
     const int64_t b = of.b, h = of.h;
-    const fref__span range = c.range[head * c.rows_padded + r];
+    const fref__span range = c.range[head * c.rows_padded + i];
     if (range.first >= range.last)
         return;
-    const int64_t i = row_of(c, r), row = (head * c.chunk_rows + chunk_row) * c.keys_padded;
+    const int64_t row = (head * c.chunk_rows + chunk_row) * c.keys_padded;
     const double eps_mod = c.rounding.eps_mod;
-    for (int64_t n = range.first + threadIdx.x; n < range.last; n += blockDim.x) {
-        const int64_t j = key_of(c, n), at = row + n;
+    for (int64_t j = range.first + threadIdx.x; j < range.last; j += blockDim.x) {
+        const int64_t at = row + j;
         const double s = c.x[at];
         const modified m = modify(c.mod, s, b, h, i, j);
         double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded +

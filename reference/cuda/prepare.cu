@@ -4,37 +4,6 @@
 namespace fref
 {
 
-/* The first of the key set that is not below j. */
-__device__ __forceinline__ int32_t listed(const fref__call &c, int32_t j)
-{
-    int64_t low = 0, high = c.keys;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (c.key_index[middle] < j)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (int32_t)low;
-}
-
-__device__ __forceinline__ fref__span listed_keys(const fref__call &c, fref__span all)
-{
-    if (c.key_index == nullptr || all.first >= all.last)
-        return all;
-    const fref__span some = { listed(c, all.first), listed(c, all.last) };
-    if (some.first >= some.last)
-        return { -1, -1 };
-    return some;
-}
-
-} // namespace fref
-
-using namespace fref;
-
-namespace fref
-{
-
 enum { SINK_LANES = 8, SINK_TEAMS = FREF__SUM_THREADS / SINK_LANES };
 
 /* sum dO O of a row, and of its magnitudes. */
@@ -114,17 +83,15 @@ struct piece {
     uint32_t slot, n; /* head of the slice; the first row or key */
     batch_head head;
     int dim, ld;
-    double *to, *norm, *peak; /* of this piece; NULL: not wanted */
+    double *to, *norm, *peak; /* of this piece; peak NULL: not wanted */
 };
 
-/* Rows: of Q, of dO where there is one. Keys: of K and V, the key set or with `norms` all keys. */
-__device__ __forceinline__ piece find_piece(const fref__call &c, bool norms)
+/* Rows: of Q, of dO where there is one. Keys: of K and V. */
+__device__ __forceinline__ piece find_piece(const fref__call &c)
 {
-    const int64_t keys = norms ? c.norms : c.keys_padded;
     const uint32_t row_tiles = (uint32_t)(c.rows_padded / FREF__TILE),
-                   key_tiles = (uint32_t)(keys / FREF__TILE);
-    const uint32_t heads[4] = { norms ? 0 : (uint32_t)c.heads,
-                                norms || c.d_o.data == nullptr ? 0 : (uint32_t)c.heads,
+                   key_tiles = (uint32_t)(c.keys_padded / FREF__TILE);
+    const uint32_t heads[4] = { (uint32_t)c.heads, c.d_o.data == nullptr ? 0 : (uint32_t)c.heads,
                                 (uint32_t)c.heads_k, (uint32_t)c.heads_v };
     piece p = {};
     uint32_t at = blockIdx.x;
@@ -136,12 +103,10 @@ __device__ __forceinline__ piece find_piece(const fref__call &c, bool norms)
     return p;
 }
 
-__device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
+__device__ __forceinline__ piece piece_of_block(const fref__call &c)
 {
-    piece p = find_piece(c, norms);
-    const bool all = norms || c.key_index == nullptr; /* then norms are made here */
-    const int64_t row = p.slot * c.rows_padded + p.n, key = p.slot * c.keys_padded + p.n,
-                  norm = p.slot * c.norms + p.n;
+    piece p = find_piece(c);
+    const int64_t row = p.slot * c.rows_padded + p.n, key = p.slot * c.keys_padded + p.n;
     p.dim = (int)(p.which % 2 == 0 ? c.problem.dim_qk : c.problem.dim_v);
     p.ld = (int)(p.which % 2 == 0 ? c.ld_qk : c.ld_v);
     switch (p.which) {
@@ -157,15 +122,15 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
         break;
     case 2:
         p.from = &c.k;
-        p.to = norms ? nullptr : c.keys_k + key * p.ld;
-        p.norm = all ? c.norm_k + norm : nullptr;
-        p.peak = all ? c.peak_k + norm / FREF__TILE : nullptr;
+        p.to = c.keys_k + key * p.ld;
+        p.norm = c.norm_k + key;
+        p.peak = c.peak_k + key / FREF__TILE;
         break;
     default:
         p.from = &c.v;
-        p.to = norms ? nullptr : c.keys_v + key * p.ld;
-        p.norm = all ? c.norm_v + norm : nullptr;
-        p.peak = all ? c.peak_v + norm / FREF__TILE : nullptr;
+        p.to = c.keys_v + key * p.ld;
+        p.norm = c.norm_v + key;
+        p.peak = c.peak_v + key / FREF__TILE;
         break;
     }
     p.head = p.which < 2    ? batch_head_of(c.head0 + p.slot, c.problem.heads_q)
@@ -174,14 +139,13 @@ __device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
     return p;
 }
 
-/* What row r of the row set reads, and its Stats where there are any; both 0: nothing. */
+/* What row i reads, and its Stats where there are any; both 0: nothing. */
 __device__ __forceinline__ fref__span range_of(double *stats, const fref__call &c,
-                                               const batch_head &head, int64_t r)
+                                               const batch_head &head, int64_t i)
 {
     *stats = -infinity();
-    if (r >= c.rows)
+    if (i >= c.rows)
         return { 0, 0 };
-    const int64_t i = row_of(c, r);
     const fref__span range = keys_of_row(c.problem, head.b, i);
     if (c.stats.data == nullptr || range.first >= range.last)
         return range;
@@ -190,7 +154,7 @@ __device__ __forceinline__ fref__span range_of(double *stats, const fref__call &
 }
 
 /* A warp has 32 rows of a tile, a block both halves. */
-__device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p, fref__span range,
+__device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p, fref__span mine,
                                              double stats, fref__span *half)
 {
     const int64_t at = p.slot * c.rows_padded + p.n + threadIdx.x;
@@ -199,7 +163,6 @@ __device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p
             *c.trouble = 1;
         c.row_stats[at] = stats;
     }
-    const fref__span mine = listed_keys(c, range);
     const bool any = mine.first < mine.last;
     c.range[at] = mine;
     if (p.n + threadIdx.x >= c.rows)
@@ -219,11 +182,10 @@ __device__ __forceinline__ int64_t place_of_row(const fref__call &c, const piece
         const fref__span range = range_of(&stats, c, p.head, r);
         if (p.which == 0)
             write_ranges(c, p, range, stats, half);
-        return range.first < range.last ? place(*p.from, p.head.b, p.head.h, row_of(c, r)) : -1;
+        return range.first < range.last ? place(*p.from, p.head.b, p.head.h, r) : -1;
     }
     const fref__span live = keys_of_all(c.problem, p.head.b);
-    const int64_t j = p.to == nullptr ? r : r < c.keys ? key_of(c, r) : -1;
-    return j >= live.first && j < live.last ? place(*p.from, p.head.b, p.head.h, j) : -1;
+    return r >= live.first && r < live.last ? place(*p.from, p.head.b, p.head.h, r) : -1;
 }
 
 /* Bits of DECODE_AT_ONCE pairs of neighbours of a row of `dim`, from n on; zeros past it. All are
@@ -263,7 +225,7 @@ struct seen {
 template <fref_type TYPE> __device__ __forceinline__ seen decode_row(const piece &p, int64_t row)
 {
     const double descale = p.from->descale != 0.0 ? p.from->descale : 1.0;
-    double *to = p.to != nullptr ? p.to + (int64_t)(threadIdx.x / DECODE_LANES) * p.ld : nullptr;
+    double *to = p.to + (int64_t)(threadIdx.x / DECODE_LANES) * p.ld;
     seen s = { 0.0, 0 };
     for (int n = threadIdx.x % DECODE_LANES * 2; n < p.ld; n += DECODE_STEP * DECODE_AT_ONCE) {
         uint32_t bits[DECODE_AT_ONCE][2];
@@ -278,8 +240,7 @@ template <fref_type TYPE> __device__ __forceinline__ seen decode_row(const piece
                 s.squares += value * value;
                 s.largest = upper > s.largest ? upper : s.largest;
             }
-            if (to != nullptr)
-                *(pair *)(to + n + DECODE_STEP * m) = two;
+            *(pair *)(to + n + DECODE_STEP * m) = two;
         }
     }
     return s;
@@ -307,8 +268,7 @@ __device__ __forceinline__ void write_norms(const piece &p, const double *norm)
     const int lane = threadIdx.x;
     double longest = 0.0;
     for (int r = lane; r < FREF__TILE; r += 32) {
-        if (p.norm != nullptr)
-            p.norm[r] = norm[r];
+        p.norm[r] = norm[r];
         longest = fmax(longest, norm[r]);
     }
     longest = largest_of_warp(longest);
@@ -318,16 +278,15 @@ __device__ __forceinline__ void write_norms(const piece &p, const double *norm)
 
 } // namespace fref
 
-/* Ranges and Stats of rows, and the inputs as doubles with their norms; with `norms` those of all
- * keys alone. A block for each tile of a tensor's rows and head: of Q, of dO, of K, of V. */
+/* Ranges and Stats of rows, and the inputs as doubles with their norms. A block for each tile of a
+ * tensor's rows and head: of Q, of dO, of K, of V. */
 extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS,
-                                        3) void fref_decode(const __grid_constant__ fref__call c,
-                                                            const int norms)
+                                        3) void fref_decode(const __grid_constant__ fref__call c)
 {
     __shared__ int64_t place_of[FREF__TILE];
     __shared__ double norm[FREF__TILE];
     __shared__ fref__span half[FREF__TILE / 32];
-    const piece p = piece_of_block(c, norms != 0);
+    const piece p = piece_of_block(c);
     if (threadIdx.x < FREF__TILE)
         place_of[threadIdx.x] = place_of_row(c, p, half);
     __syncthreads();

@@ -17,9 +17,9 @@ __device__ __forceinline__ double at_least_1(double x)
 
 /* A row, as the lanes of a warp see it: lane l has the keys first + l, first + l + 32, ... */
 struct row {
-    int64_t head, r; /* in the slice, in the row set */
+    int64_t head;    /* in the slice */
     int64_t b, h, i; /* in the problem */
-    int64_t at;      /* of (head, r) */
+    int64_t at;      /* of (head, i) */
     int64_t score;   /* of key 0 in the chunk's scores */
     fref__span keys;
     const double *norm_k, *norm_v, *peak_k, *peak_v;
@@ -29,21 +29,20 @@ __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
 {
     const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
     out->head = n / c.chunk_rows;
-    out->r = c.row0 + n % c.chunk_rows;
-    if (out->head >= c.heads || out->r >= c.rows)
+    out->i = c.row0 + n % c.chunk_rows;
+    if (out->head >= c.heads || out->i >= c.rows)
         return false;
     out->b = (c.head0 + out->head) / c.problem.heads_q;
     out->h = (c.head0 + out->head) % c.problem.heads_q;
-    out->i = row_of(c, out->r);
-    out->at = out->head * c.rows_padded + out->r;
+    out->at = out->head * c.rows_padded + out->i;
     out->score = n * c.keys_padded;
     out->keys = c.range[out->at];
     const int64_t head_k = (c.head0 + out->head) / c.group_k - c.head_k0,
                   head_v = (c.head0 + out->head) / c.group_v - c.head_v0;
-    out->norm_k = c.norm_k + head_k * c.norms;
-    out->norm_v = c.norm_v + head_v * c.norms;
-    out->peak_k = c.peak_k + head_k * (c.norms / FREF__TILE);
-    out->peak_v = c.peak_v + head_v * (c.norms / FREF__TILE);
+    out->norm_k = c.norm_k + head_k * c.keys_padded;
+    out->norm_v = c.norm_v + head_v * c.keys_padded;
+    out->peak_k = c.peak_k + head_k * (c.keys_padded / FREF__TILE);
+    out->peak_v = c.peak_v + head_v * (c.keys_padded / FREF__TILE);
     return true;
 }
 
@@ -52,7 +51,7 @@ struct measure {
     double max, largest_x, largest_s, slope, extra;
     double sink;
     double longest_k;
-    fref__span readable; /* keys, in the problem */
+    fref__span readable; /* keys */
     bool dead;           /* no key: all of x is -inf */
 };
 
@@ -145,7 +144,7 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
         e->extra += one * c.extra[w.score + j];
     }
     if (c.freedom || c.forward.amax_s != nullptr) {
-        const double kept = one * keep_of(c, w.head, w.r, j);
+        const double kept = one * keep_of(c, w.head, w.i, j);
         e->largest = larger_of(e->largest, kept);
         const double term = kept * norm_v, weight = term * term;
         e->weights += weight;
@@ -307,7 +306,7 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
                                                  const exponentials &e, double qk, double nck)
 {
     const fref_rounding &r = c.rounding;
-    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
+    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.i;
     const double lse = m.max + log(e.sum), norm_p = sqrt(e.squares) / e.sum;
     put(c.forward.lse, at, lse);
     put(c.forward.max, at, m.max);
@@ -324,7 +323,7 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
 __device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w,
                                                       double sink)
 {
-    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
+    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.i;
     const bool none = sink == -infinity();
     put(c.forward.lse, at, sink);
     put(c.forward.max, at, sink);

@@ -57,7 +57,7 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
     w.any = false;
     w.read = 0;
     w.counts = K::WEIGHTS > 1 && KIND != FREF__FORWARD && c.counts && w.column == 0;
-    w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.norms;
+    w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.keys_padded;
     w.first_moment[0] = w.first_moment[1] = w.second_moment[0] = w.second_moment[1] = 0.0;
     const int64_t flag = (K::OVER_ROWS ? w.head * c.keys_padded + w.tile
                                        : w.head * c.rows_padded + c.row0 + w.tile) /

@@ -45,8 +45,7 @@ __device__ __forceinline__ double keep_of(const fref__call &c, int64_t head, int
 {
     if (c.problem.keep == nullptr || r >= c.rows || n >= c.keys)
         return 1.0;
-    const int64_t at =
-        ((c.head0 + head) * c.problem.rows + row_of(c, r)) * c.problem.keys + key_of(c, n);
+    const int64_t at = ((c.head0 + head) * c.problem.rows + r) * c.problem.keys + n;
     return c.problem.keep[at] != 0 ? c.problem.keep_scale : 0.0;
 }
 

@@ -82,36 +82,6 @@ Test(emulated, what_the_oracle_there_lacks_is_computed_here)
         compare_case(worker_with(NULL), gpu, cases[i], "cpu");
 }
 
-Test(emulated, slabs_of_heads_add_up_to_the_whole_and_a_sample_of_rows_is_judged_as_in_it)
-{
-    static const facts_slab_limits two_heads = { 0, 60000, 1e30 }, sample = { 0, 60000, 0 };
-    static const struct {
-        const facts_slab_limits *limits;
-        const char *text;
-    } rows[] = {
-        { &two_heads, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats" },
-        { &two_heads, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal "
-                      "bias=1hss" },
-        { &two_heads, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16" },
-        { &sample, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal" },
-        { &sample, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16" },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        compare_slabs(worker_with(NULL), gpu, rows[i].text, rows[i].limits);
-}
-
-/* It reads every expected value, and those in slabs are never all there. */
-Test(emulated, a_check_of_what_is_due_in_slabs_is_made_here)
-{
-    const facts_slab_limits two_heads = { 0, 60000, 1e30 };
-    facts_worker worker = worker_with(gpu);
-    worker.limits = &two_heads;
-    const outcome there = run_on(&worker, asked_by("pass=bwd " SHAPE "check=identities"));
-    cr_expect_str_eq(there.oracle, "cpu");
-    cr_expect(there.trial.verdict == FACTS_VERDICT_PASS && there.trial.check.done, "%s",
-              there.trial.text);
-}
-
 /* Returns the problem. Destroy the reference. */
 static const facts_problem *prepared(facts_reference *out, facts_worker *worker, const char *text)
 {

@@ -99,35 +99,4 @@ static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *t
     same_outcome(text, &p, &here, &there);
 }
 
-/* As compare_case, with what is due in slabs there; of a sample only its own rows are judged. */
-static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *text,
-                                 const facts_slab_limits *limits)
-{
-    static facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
-    facts_worker worker = base;
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    p.own_forward = false;
-    outcome here = run_on(&worker, &p);
-    worker.gpu = gpu;
-    worker.limits = limits;
-    outcome there = run_on(&worker, &p);
-    cr_expect_str_eq(there.oracle, "gpu");
-    if (limits->most_products > 0) {
-        same_outcome(text, &p, &here, &there);
-        return;
-    }
-    cr_expect(there.trial.status == FATTN_OK && there.trial.verdict == FACTS_VERDICT_PASS,
-              "%s: %s %s", text, facts_verdict_name(there.trial.verdict), there.trial.text);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(&p, id)) {
-            const facts_judgement *x = &here.trial.judgement[id], *y = &there.trial.judgement[id];
-            cr_expect(y->checked > 0 && y->checked <= x->checked &&
-                          y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9,
-                      "%s: %s", text, facts_tensor_word(id));
-        }
-}
-
 #endif

@@ -161,8 +161,8 @@ Test(expect, a_sum_of_thousands_of_keys_in_14_bits_is_wrong)
     }
 }
 
-/* Engine 2 of 9.19.0 has these rms on an H100, in its two configurations. The oracle on a GPU has
- * sigmas that are up to 0.4 % wider. */
+/* Engine 2 of 9.19.0 has these rms on an H100, in its two configurations. The oracle on a GPU had
+ * sigmas that were up to 0.4 % wider then. */
 Test(expect, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
 {
     static const struct {

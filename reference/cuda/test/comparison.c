@@ -146,8 +146,7 @@ static int compare_forward(const comparison *c)
 {
     const drawn *x = c->x;
     const fref_problem *p = &x->data.problem;
-    const int64_t rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows),
-                  count = rows * p->dim_v;
+    const int64_t rows = p->batch * p->heads_q * p->rows, count = rows * p->dim_v;
     const double conditioning = conditioning_of(x, false);
     fref_forward_out here = { 0 }, there = { 0 };
     array parts[FORWARD_COUNT];
@@ -215,9 +214,9 @@ static void place_backward(const comparison *c, array parts[BACKWARD_COUNT],
                            fref_backward_out *here, fref_backward_out *there)
 {
     const fref_problem *p = &c->x->data.problem;
-    const int64_t keys = p->key_sample ? p->key_count : p->keys, *dim = c->x->data.dbias_dim;
-    const int64_t rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows),
-                  of_k = p->batch * p->heads_k * keys, of_v = p->batch * p->heads_v * keys;
+    const int64_t keys = p->keys, *dim = c->x->data.dbias_dim;
+    const int64_t rows = p->batch * p->heads_q * p->rows, of_k = p->batch * p->heads_k * keys,
+                  of_v = p->batch * p->heads_v * keys;
     const int64_t wide[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v,
                              dim[0] * dim[1] * dim[2] * dim[3] };
     const int64_t lone[] = { rows, of_k, of_v, p->heads_q, 3, 3 };

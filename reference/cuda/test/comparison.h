@@ -22,10 +22,9 @@ typedef enum feature {
     FEATURE_DROPOUT,
     FEATURE_SINK,
     FEATURE_ALIBI,
-    FEATURE_SAMPLES,
-    FEATURE_APART, /* ragged queries, paged keys */
-    FEATURE_MASK,  /* of elements, of tiles, or both */
-    FEATURE_STEEP, /* scores hundreds apart, else plain */
+    FEATURE_APART = 11, /* ragged queries, paged keys; a number draws its own problems */
+    FEATURE_MASK,       /* of elements, of tiles, or both */
+    FEATURE_STEEP,      /* scores hundreds apart, else plain */
     FEATURE_COUNT
 } feature;
 extern const char *const feature_words[FEATURE_COUNT];

@@ -128,12 +128,6 @@ fref_problem device_problem(device *d, const drawn *x, fref_tensor *bias, fref_g
     p.keep = p.keep ? device_array(d, p.keep, scores) : NULL;
     p.sink = p.sink ? device_array(d, p.sink, heads * sizeof *p.sink) : NULL;
     p.alibi = p.alibi ? device_array(d, p.alibi, heads * sizeof *p.alibi) : NULL;
-    p.row_sample = p.row_sample
-                       ? device_array(d, p.row_sample, (size_t)p.row_count * sizeof *p.row_sample)
-                       : NULL;
-    p.key_sample = p.key_sample
-                       ? device_array(d, p.key_sample, (size_t)p.key_count * sizeof *p.key_sample)
-                       : NULL;
     *mod = x->mod;
     mod->a = x->mod_a;
     mod->b = x->mod_b;

@@ -6,7 +6,7 @@
 
 const char *const feature_words[FEATURE_COUNT] = {
     "any",     "plain", "band",  "lengths", "groups",           "bias", "modification",
-    "dropout", "sink",  "alibi", "samples", "ragged and paged", "mask", "steep"
+    "dropout", "sink",  "alibi", NULL,      "ragged and paged", "mask", "steep"
 };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most)
@@ -218,16 +218,6 @@ static fref_modified modify(const void *owner, double s, const int64_t at[4])
     return m;
 }
 
-static int64_t *draw_sample(uint64_t *state, int64_t n, int64_t *count)
-{
-    int64_t *sample = malloc((size_t)n * sizeof *sample);
-    *count = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (chance(state, 3) || (i == n - 1 && *count == 0))
-            sample[(*count)++] = i;
-    return sample;
-}
-
 static void draw_extras(drawn *x, uint64_t *state, feature with)
 {
     fref_problem *p = &x->data.problem;
@@ -282,13 +272,6 @@ static void draw_rounding(drawn *x, uint64_t *state)
     r->coherent = chance(state, 4) ? FREF_GRADIENT_Q | FREF_GRADIENT_V : 0U;
 }
 
-static void draw_samples(drawn *x, uint64_t *state)
-{
-    fref_problem *p = &x->data.problem;
-    p->row_sample = x->row_sample = draw_sample(state, p->rows, &p->row_count);
-    p->key_sample = x->key_sample = draw_sample(state, p->keys, &p->key_count);
-}
-
 void drawn_create(drawn *x, feature with, uint64_t seed, const size_limits *most)
 {
     uint64_t state = seed * 77 + (uint64_t)with + 1;
@@ -310,8 +293,6 @@ void drawn_create(drawn *x, feature with, uint64_t seed, const size_limits *most
     draw_extras(x, &state, with);
     draw_rounding(x, &state);
     data_answer(&x->data);
-    if (with == FEATURE_SAMPLES)
-        draw_samples(x, &state);
 }
 
 void drawn_destroy(drawn *x)
@@ -324,6 +305,4 @@ void drawn_destroy(drawn *x)
     free(x->keep);
     free(x->alibi);
     free(x->sink);
-    free(x->row_sample);
-    free(x->key_sample);
 }

@@ -19,7 +19,6 @@ typedef struct drawn {
     uint8_t *keep;
     double *alibi;
     float *sink;
-    int64_t *row_sample, *key_sample;
 } drawn;
 
 void drawn_create(drawn *out, feature with, uint64_t seed, const size_limits *most);

@@ -49,8 +49,8 @@ typedef struct fref_gpu_mod {
 } fref_gpu_mod;
 
 /* Compute the forward and the backward answers on the GPU.
- * Memory   These fields of the problem are device addresses: len_q, len_kv, sink, keep, bias->data, alibi, row_sample and
- *          key_sample. Data, first and pages of each tensor and every array of `out` are device addresses too. `mod` (NULL: none)
+ * Memory   These fields of the problem are device addresses: len_q, len_kv, sink, keep, bias->data and alibi.
+ *          row_sample and key_sample are not supported. Data, first and pages of each tensor and every array of `out` are device addresses too. `mod` (NULL: none)
  *          replaces `modify`, which is not read.
  * Order    The functions wait for `stream` before they return.
  * Returns  0; ENOMEM; EIO (the GPU failed); ENOTSUP (`error` says what is not supported. A NaN, an infinity or a value above 2^120

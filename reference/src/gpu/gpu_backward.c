@@ -1,6 +1,4 @@
-/* The backward pass on a GPU; ref_backward.c and its parts explain each step. A sample of rows
- * concerns only dQ, a sample of keys only dK and dV, and dBias needs everything: with samples they
- * are separate passes. */
+/* The backward pass on a GPU; ref_backward.c and its parts explain each step. */
 #include <string.h>
 
 #include "amax.h"
@@ -86,9 +84,9 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
 }
 
 /* For slices that may leave a group unfinished. */
-static void make_totals(fref__run *run, of_keys *g, int64_t keys)
+static void make_totals(fref__run *run, of_keys *g)
 {
-    const int64_t size = g->heads * keys * g->dim;
+    const int64_t size = g->heads * run->call.keys * g->dim;
     if (!g->wanted || run->heads_of_slice % g->group == 0)
         return;
     double *all = fref__run_doubles(run, g->of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
@@ -215,36 +213,6 @@ static void channels(fref__run *run, const pass *x)
     fref__run_relate(run);
 }
 
-static void whole_slice(fref__run *run, const pass *x)
-{
-    fref__run_prepare(run);
-    channels(run, x);
-    slice_pass(run, x);
-}
-
-static void sampled_slice(fref__run *run, const pass *all)
-{
-    const fref_problem *p = &run->call.problem;
-    pass rows = *all, keys = *all, bias = *all;
-    rows.k.wanted = rows.v.wanted = rows.wanted.bias = false;
-    keys.wanted.dq = keys.wanted.bias = keys.wanted.freedom_of_rows = false;
-    bias.k.wanted = bias.v.wanted = bias.wanted.dq = bias.wanted.freedom_of_rows = false;
-    if (all->wanted.dq) {
-        fref__run_take_rows(run, p->row_sample, p->row_sample ? p->row_count : p->rows);
-        fref__run_take_keys(run, NULL, p->keys);
-        whole_slice(run, &rows);
-    }
-    fref__run_take_rows(run, NULL, p->rows);
-    if (all->k.wanted || all->v.wanted) {
-        fref__run_take_keys(run, p->key_sample, p->key_sample ? p->key_count : p->keys);
-        whole_slice(run, &keys);
-    }
-    if (all->wanted.bias) {
-        fref__run_take_keys(run, NULL, p->keys);
-        whole_slice(run, &bias);
-    }
-}
-
 static int64_t common_multiple(int64_t a, int64_t b)
 {
     int64_t n = a;
@@ -273,21 +241,18 @@ static void finish_bias(fref__run *run)
 static void all_slices(fref__run *run, pass *x)
 {
     fref__call *c = &run->call;
-    const fref_problem *p = &c->problem;
-    const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
     x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) +
                         c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
                        (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
-    make_totals(run, &x->k, p->key_sample ? p->key_count : p->keys);
-    make_totals(run, &x->v, p->key_sample ? p->key_count : p->keys);
+    make_totals(run, &x->k);
+    make_totals(run, &x->v);
     for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_slice) {
         fref__run_take_slice(run, head);
-        if (sampled)
-            sampled_slice(run, x);
-        else
-            whole_slice(run, x);
+        fref__run_prepare(run);
+        channels(run, x);
+        slice_pass(run, x);
     }
 }
 
@@ -300,8 +265,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     fref__run run;
     fref__call *c = &run.call;
     pass x = { .wanted = wanted_of(out) };
-    const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu) && !problem->row_sample &&
-                            !problem->key_sample;
+    const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu);
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
     run.has_scores = has_scores;
     run.goes_on = gpu->owes;
@@ -312,8 +276,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     c->stats = *stats;
     c->d_o = *d_o;
     c->backward = *out;
-    const int64_t rows = problem->row_sample ? problem->row_count : problem->rows;
-    const int64_t keys = problem->key_sample ? problem->key_count : problem->keys;
+    const int64_t rows = problem->rows, keys = problem->keys;
     fref__run_cast_p(&run, 1.0);
     c->z_dp = fref__z_of(run.heads * rows * problem->keys);
     c->z_dq = fref__z_of_gradient(rounding, FREF_GRADIENT_Q, run.heads * rows * problem->dim_qk);
@@ -324,11 +287,8 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     double *const largest[] = { out->amax_dp, out->amax_dq, out->amax_dk, out->amax_dv };
     for (int i = 0; i < 4; i++)
         fref__run_amax(&run, largest[i]);
-    fref__run_take_keys(&run, problem->key_sample, keys);
     x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
     x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);
-    fref__run_take_rows(&run, NULL, problem->rows);
-    fref__run_take_keys(&run, NULL, problem->keys);
     if (x.wanted.bias)
         start_bias(&run);
     all_slices(&run, &x);

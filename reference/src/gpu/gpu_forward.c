@@ -75,9 +75,6 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->v = *v;
     c->forward = *out;
     c->freedom = out->o_nu || out->o_neff;
-    fref__run_take_rows(&run, problem->row_sample,
-                        problem->row_sample ? problem->row_count : problem->rows);
-    fref__run_take_keys(&run, NULL, problem->keys);
     share_keys(&run);
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__z_of(run.heads * c->rows * problem->dim_v);

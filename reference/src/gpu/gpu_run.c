@@ -37,6 +37,8 @@ static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
     if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD ||
         p->batch * p->heads_q > INT32_MAX)
         return "more than 2^31 rows, keys or heads";
+    if (p->row_sample || p->key_sample)
+        return "a sample of rows or keys";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
         return "a score modification without a closed form";
     return NULL;
@@ -85,6 +87,10 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         return;
     }
     c->parts = 1;
+    c->rows = problem->rows;
+    c->rows_padded = padded(c->rows, FREF__PAD);
+    c->keys = problem->keys;
+    c->keys_padded = padded(c->keys, FREF__PAD);
     c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
     run->zeros.related = fref__run_keep_zeros(
         run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) *
@@ -202,20 +208,6 @@ void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned g
     const int64_t most = 65535; /* of a grid's second and third dimension */
     if (fit(run, grid[1], most) && fit(run, grid[2], most))
         launch(run, kernel, grid, threads, 0);
-}
-
-void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count)
-{
-    run->call.row_index = index;
-    run->call.rows = count;
-    run->call.rows_padded = padded(count, FREF__PAD);
-}
-
-void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
-{
-    run->call.key_index = index;
-    run->call.keys = count;
-    run->call.keys_padded = padded(count, FREF__PAD);
 }
 
 /* Half of the memory that is free or already allocated, but not more than is useful. For small
@@ -361,11 +353,10 @@ static void prepare_keys(fref__run *run)
     const int64_t of_k = c->heads_k * c->keys_padded, of_v = c->heads_v * c->keys_padded;
     c->keys_k = fref__run_doubles(run, FREF__KEYS_K, of_k * c->ld_qk);
     c->keys_v = fref__run_doubles(run, FREF__KEYS_V, of_v * c->ld_v);
-    c->norms = padded(c->problem.keys, FREF__PAD);
-    c->norm_k = fref__run_doubles(run, FREF__NORM_K, c->heads_k * c->norms);
-    c->norm_v = fref__run_doubles(run, FREF__NORM_V, c->heads_v * c->norms);
-    c->peak_k = fref__run_doubles(run, FREF__PEAK_K, c->heads_k * c->norms / FREF__TILE);
-    c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
+    c->norm_k = fref__run_doubles(run, FREF__NORM_K, of_k);
+    c->norm_v = fref__run_doubles(run, FREF__NORM_V, of_v);
+    c->peak_k = fref__run_doubles(run, FREF__PEAK_K, of_k / FREF__TILE);
+    c->peak_v = fref__run_doubles(run, FREF__PEAK_V, of_v / FREF__TILE);
 }
 
 /* The memory that is zero at the beginning of a slice. */
@@ -385,18 +376,14 @@ void fref__run_prepare(fref__run *run)
     prepare_zeros(run);
     const int64_t of_rows = c->heads * c->rows_padded * (c->d_o.data ? 2 : 1),
                   heads = c->heads_k + c->heads_v;
-    fref__run_launch_with(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE,
-                          FREF__DECODE_THREADS, 0);
-    if (c->key_index)
-        fref__run_launch_with(run, FREF__kernel_decode, heads * c->norms / FREF__TILE,
-                              FREF__DECODE_THREADS, 1);
+    fref__run_launch(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE,
+                     FREF__DECODE_THREADS);
 }
 
 bool fref__run_is_one_chunk(const fref__run *run)
 {
     const fref__call *c = &run->call;
-    return !c->scored && !c->row_index && !c->key_index && c->heads == run->heads &&
-           c->chunk_rows == c->rows_padded;
+    return !c->scored && c->heads == run->heads && c->chunk_rows == c->rows_padded;
 }
 
 void fref__run_scores(fref__run *run, int gradient)

@@ -102,15 +102,11 @@ void *fref__run_zeros(const fref__run *run, int64_t at);
  * memory. */
 uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
 
-/* The row set and the key set: NULL for all. */
-void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
-void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
-
 /* Sets heads_of_slice, from `bytes_of_head` in addition to the scores and the number of `matrices`
- * of scores. A slice is a multiple of `align` heads. No later row or key set may be larger. */
+ * of scores. A slice is a multiple of `align` heads. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
 void fref__run_take_slice(fref__run *run, int64_t head0);
-/* Rows of a chunk of the slice for the current row and key sets. */
+/* Rows of a chunk of the slice. */
 void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices);
 void fref__run_take_chunk(fref__run *run, int64_t row0);
 int64_t fref__run_score_matrices(const fref__run *run);

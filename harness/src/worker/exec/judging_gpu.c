@@ -7,7 +7,6 @@
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/expected_transfer.h"
-#include "worker/memory/slabs.h"
 
 #define A FACTS_PATTERN_A
 
@@ -253,17 +252,6 @@ static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT],
     return FATTN_OK;
 }
 
-static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT],
-                                uint64_t bits[FACTS_TENSOR_COUNT], facts_reference *t)
-{
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(t->memory.problem, id)) {
-            TRY(facts_slabs_judge(&out[id], t, id, A));
-            TRY(bits_of(&bits[id], t, id));
-        }
-    return FATTN_OK;
-}
-
 /* ---- the side
  * -----------------------------------------------------------------------------------------------------------------
  */
@@ -272,8 +260,6 @@ static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_i
                         facts_pattern pattern)
 {
     facts_rule rule;
-    if (t->slabs)
-        return facts_slabs_judge(out, t, id, pattern);
     TRY(facts_judging_rule(&rule, t, id, pattern));
     return rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT)
                               : facts_judging_host.one(out, t, id, pattern);
@@ -282,8 +268,6 @@ static fattn_status one(facts_judgement *out, facts_reference *t, facts_tensor_i
 static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT],
                         facts_reference *t)
 {
-    if (t->slabs)
-        return judge_slabs(out, bits, t);
     batch *b = begin(t);
     fattn_status status = b ? ask_all(out, bits, b) : FATTN_NO_MEMORY;
     if (status == FATTN_OK)
@@ -311,9 +295,6 @@ static facts_two_runs both_runs(facts_reference *t, facts_tensor_id id, const do
 static fattn_status differ(int64_t *out, facts_reference *t, facts_tensor_id id,
                            const double *share, int64_t at[4])
 {
-    if (share &&
-        t->slabs) /* the bounds of the slabs are no longer in memory; both answers were compared */
-        return FATTN_OK;
     if (share && !t->expectation.answer[id].at)
         return facts_judging_host.differ(out, t, id, share, at);
     facts_tensor tensor;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "both_oracles.h"
+#include "case/problem/huge.h"
 #include "checks.h"
 #include "exec.h"
 #include "fattn/device.h"
@@ -15,7 +16,6 @@
 #include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/own_forward.h"
-#include "worker/memory/slabs.h"
 
 /* ---- create, fill, reference
  * ------------------------------------------------------------------------------------------------
@@ -36,14 +36,17 @@ static fattn_status make(facts_reference *out, const facts_making *how,
     return status;
 }
 
-/* Too large to be on the GPU as a whole: a check, which reads every output and every expected
- * value, takes the host's memory. */
-static bool is_in_slabs(const facts_making *how)
+/* The reference on a GPU computes every element: this many products take an H100 a few seconds. */
+#define MOST_PRODUCTS 0x1p45
+
+/* The reference in C computes a sample of the rows of such a case. A sample says nothing of the
+ * largest score of every row. */
+static bool is_too_long(const facts_problem *p)
 {
-    facts_slabs *slabs = NULL;
-    const bool whole = facts_slabs_plan(&slabs, how->problem, how->worker->limits) && !slabs;
-    facts_slabs_destroy(slabs);
-    return !whole;
+    const fattn_problem *ask = &p->ask;
+    const double products = (ask->pass == FATTN_BACKWARD ? 5.0 : 2.0) * facts_pairs(p) *
+                            (double)(ask->dim_qk + ask->dim_v);
+    return products > MOST_PRODUCTS && !p->tensor[FACTS_TENSOR_MAX].present;
 }
 
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
@@ -51,8 +54,7 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
 {
     facts_making making = *how;
     making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
-                  (edit && edit->here) ||
-                  ((edit || how->problem->check != FACTS_CHECK_NONE) && is_in_slabs(how));
+                  (edit && edit->here) || is_too_long(how->problem);
     fattn_status status = make(out, &making, edit, error);
     if (making.here || status != FATTN_INTERNAL ||
         edit) /* an edit has changed what the data is made of */

@@ -134,23 +134,12 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* The device memory of one question. */
 typedef struct tables {
-    void *expects, *rows, *out;
+    void *expects, *out;
 } tables;
-
-static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_asked *a)
-{
-    TRY(send_expected(gpu, &t->expects, a->tensor, a->expects));
-    if (!a->part.rows)
-        return FATTN_OK;
-    TRY(facts_gpu_make(gpu, &t->rows, (size_t)a->part.row_count * sizeof *a->part.rows));
-    return facts_gpu_send(gpu, t->rows, a->part.rows,
-                          (size_t)a->part.row_count * sizeof *a->part.rows);
-}
 
 static void free_tables(facts_gpu *gpu, const tables *t)
 {
     facts_gpu_free(gpu, t->expects);
-    facts_gpu_free(gpu, t->rows);
     facts_gpu_free(gpu, t->out);
 }
 
@@ -161,33 +150,23 @@ static int64_t slices_of(const facts_asked *a)
 
 static int64_t rows_of(const facts_asked *a)
 {
-    return slices_of(a) * (a->part.rows ? a->part.row_count : a->tensor->dim[2]);
+    return slices_of(a) * a->tensor->dim[2];
 }
 
 /* `expects` and `out` are on the device. */
-static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *expects,
-                                    void *out)
+static facts_one_judging judging_of(const facts_asked *a, const int32_t *expects, void *out)
 {
-    const facts_part *part = &a->part;
-    const facts_tensor *tensor = a->tensor;
     facts_one_judging one = { .limits = a->limits,
-                              .view = facts_strided_of(tensor),
+                              .view = facts_strided_of(a->tensor),
                               .storage = a->storage,
-                              .rows = t->rows,
-                              .expects = expects ? expects + part->b * tensor->dim[2] : NULL,
-                              .expected_rows = tensor->dim[2],
-                              .want = part->want,
-                              .sigma = part->sigma,
-                              .bound = part->bound,
+                              .expects = expects,
+                              .want = a->part.want,
+                              .sigma = a->part.sigma,
+                              .bound = a->part.bound,
                               .lie = (int32_t)a->lie,
                               .out = out };
-    one.view.dim[0] = part->batches;
-    one.view.dim[1] = part->heads;
-    one.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
-    one.view.first +=
-        (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
-    one.view.start += tensor->start ? part->b : 0;
-    one.view.live += tensor->live ? part->b : 0;
+    one.view.dim[0] = a->part.batches;
+    one.view.dim[1] = a->part.heads;
     one.view.lane_bits = facts_joined_lane_bits(rows_of(a), one.view.dim[3]);
     return one;
 }
@@ -196,12 +175,12 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_jud
 {
     const size_t bytes = (size_t)rows_of(asked) * sizeof *out;
     facts_judge_call call;
-    tables t = { NULL, NULL, NULL };
-    fattn_status status = send_tables(gpu, &t, asked);
+    tables t = { NULL, NULL };
+    fattn_status status = send_expected(gpu, &t.expects, asked->tensor, asked->expects);
     if (status == FATTN_OK)
         status = facts_gpu_make(gpu, &t.out, bytes);
     if (status == FATTN_OK) {
-        call.one[0] = judging_of(asked, &t, t.expects, t.out);
+        call.one[0] = judging_of(asked, t.expects, t.out);
         call.blocks[0] = facts_gpu_blocks(facts_threads_of(&call.one[0].view));
         status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_judge, call.blocks[0], &call);
     }
@@ -229,10 +208,10 @@ static fattn_status send_all(facts_gpu *gpu, hearing *h)
         rows += (size_t)rows_of(&h->asked[n]);
         h->slice_bytes += (size_t)slices_of(&h->asked[n]) * sizeof(facts_judged_slice);
         size_t same = 0; /* lies about a tensor, and its answer */
-        while (same < n && (h->asked[same].expects != h->asked[n].expects || h->asked[n].part.rows))
+        while (same < n && h->asked[same].expects != h->asked[n].expects)
             same++;
         if (same == n)
-            TRY(send_tables(gpu, &h->table[n], &h->asked[n]));
+            TRY(send_expected(gpu, &h->table[n].expects, h->asked[n].tensor, h->asked[n].expects));
     }
     void *there = NULL;
     const fattn_status status =
@@ -262,7 +241,7 @@ static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t t
         const facts_asked *a = &h->asked[n];
         if (n >= from) {
             const size_t i = n - from;
-            judge.one[i] = judging_of(a, &h->table[n], expects_of(h, n), row);
+            judge.one[i] = judging_of(a, expects_of(h, n), row);
             judge.blocks[i] = facts_gpu_blocks(facts_threads_of(&judge.one[i].view));
             walk.one[i] = (facts_one_walk){ .rows = a->weights,
                                             .slices = slices_of(a),

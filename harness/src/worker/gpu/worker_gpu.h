@@ -110,12 +110,9 @@ typedef struct facts_two_runs {
  * most, with one wait. */
 fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count);
 
-/* The part of a tensor that one launch compares: consecutive (b, h) slices, with all rows or a
- * sample. */
+/* The part of a tensor that one launch compares: its first batch entries, and their first heads. */
 typedef struct facts_part {
-    int64_t b, batches, h, heads;
-    const int64_t *rows; /* NULL: all; else row_count rows of each head */
-    int64_t row_count;
+    int64_t batches, heads;
     const double *want, *sigma, *bound; /* dense [batches, heads, rows, channels] */
 } facts_part;
 

@@ -7,8 +7,6 @@
 #include "dropout_kept.h"
 #include "gpu_expectation.h"
 
-typedef struct facts_slabs facts_slabs;
-
 typedef struct facts_reference {
     facts_memory memory;
     facts_expectation expectation;
@@ -19,7 +17,6 @@ typedef struct facts_reference {
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer of this tensor could pass */
     facts_oracle oracle;                /* the oracle for memory on the GPU */
     facts_there there;                  /* the owner of the oracle */
-    facts_slabs *slabs;                 /* NULL: the expectation has all expected values */
     double fill_ms, oracle_ms;          /* the time of making it, with later renewals */
 } facts_reference;
 

@@ -95,19 +95,6 @@ static int finish(copies *c)
     return c->status;
 }
 
-/* The problem for the GPU: of a sample, if there is one. */
-static fref_problem problem_asked(const facts_there *there, const fref_problem *problem)
-{
-    fref_problem p = *problem;
-    if (there->sample) {
-        p.row_sample = there->sample->rows;
-        p.row_count = there->sample->row_count;
-        p.key_sample = there->sample->keys;
-        p.key_count = there->sample->key_count;
-    }
-    return p;
-}
-
 /* The problem with its arrays on the GPU. */
 static fref_problem problem_there(copies *c, const fref_problem *here)
 {
@@ -117,8 +104,6 @@ static fref_problem problem_there(copies *c, const fref_problem *here)
     p.len_kv = send(c, p.len_kv, batch * sizeof *p.len_kv);
     p.alibi = send(c, p.alibi, heads * sizeof *p.alibi);
     p.sink = send(c, p.sink, heads * sizeof *p.sink);
-    p.row_sample = send(c, p.row_sample, (size_t)p.row_count * sizeof *p.row_sample);
-    p.key_sample = send(c, p.key_sample, (size_t)p.key_count * sizeof *p.key_sample);
     p.modify = NULL;
     p.modify_owner = NULL;
     return p;
@@ -181,23 +166,17 @@ static void tensors_there(copies *c, const fref_problem *here,
     }
 }
 
-static int64_t rows_of(const fref_problem *p)
-{
-    return p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
-}
-
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem,
                    const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
                    const fref_forward_out *out, bool statistics_here)
 {
     facts_there *place = owner;
     facts_gpu *gpu = place->gpu;
-    const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu };
     fref_tensor at[FACTS_TENSOR_COUNT];
-    const int64_t rows = rows_of(&here);
-    fref_problem there = problem_there(&c, &here);
-    tensors_there(&c, &here, t, at);
+    const int64_t rows = problem->batch * problem->heads_q * problem->rows;
+    fref_problem there = problem_there(&c, problem);
+    tensors_there(&c, problem, t, at);
     fref_gpu_mod mod = mod_of(&c, asked, t);
     fref_forward_out answers = *out; /* O with its nu and neff is already on the GPU */
     make_answers(&c, (statistics_here ? 5 * rows : 0) + 6);
@@ -224,11 +203,10 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
 {
     const facts_there *place = owner;
     facts_gpu *gpu = place->gpu;
-    const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu };
     fref_tensor at[FACTS_TENSOR_COUNT];
-    fref_problem there = problem_there(&c, &here);
-    tensors_there(&c, &here, t, at);
+    fref_problem there = problem_there(&c, problem);
+    tensors_there(&c, problem, t, at);
     fref_gpu_mod mod = mod_of(&c, asked, t);
     fref_backward_out answers = *out; /* gradients are already on the GPU */
     make_answers(&c, 2 * problem->heads_q + 12);

@@ -6,14 +6,8 @@
 #include "numbers/expect/expectation.h"
 #include "worker/gpu/worker_gpu.h"
 
-/* The rows and keys that are computed (fref.h). */
-typedef struct facts_sample {
-    int64_t *rows, *keys, row_count, key_count;
-} facts_sample;
-
 typedef struct facts_there {
     facts_gpu *gpu;
-    const facts_sample *sample; /* NULL: all */
     uint64_t scores; /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
     bool broken;     /* an array was not made, and a lack of memory was not the reason */
 } facts_there;

@@ -8,7 +8,6 @@
 
 #include "memory_side.h"
 #include "numbers/fill/places.h"
-#include "slabs.h"
 #include "worker/clock/spent.h"
 
 static double now_ms(void)
@@ -26,7 +25,7 @@ const char *facts_reference_oracle(const facts_reference *t)
 static facts_storages inputs_of(facts_reference *t)
 {
     facts_storages in = facts_memory_addresses(&t->memory);
-    in.oracle = t->slabs ? facts_slabs_blank() : t->there.gpu ? &t->oracle : NULL;
+    in.oracle = t->there.gpu ? &t->oracle : NULL;
     in.constants = &t->constants;
     in.keep = t->keep.there ? t->keep.there : t->keep.here;
     return in;
@@ -46,8 +45,6 @@ static int cause_of(const facts_reference *t, int failed)
 
 static int expect_inputs(facts_reference *t, const facts_storages *in)
 {
-    if (t->slabs)
-        return facts_slabs_inputs(t);
     return cause_of(t, facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O),
                                            storage_of(t, FACTS_TENSOR_STATS)));
 }
@@ -93,8 +90,6 @@ fattn_status facts_reference_create(facts_reference *out, const facts_making *ho
     out->there.gpu = out->memory.gpu;
     if (out->memory.gpu)
         out->oracle = facts_oracle_on(&out->there);
-    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, how->problem, how->worker->limits))
-        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     out->fill_ms = now_ms() - since;
     return FATTN_OK;
 }
@@ -174,7 +169,6 @@ int facts_reference_renew(facts_reference *t)
     facts_spend(before);
     t->expectation.calibrated = t->constants.calibrated;
     t->weighed = false;
-    facts_slabs_forget(t->slabs);
     t->oracle_ms += now_ms() - since;
     return status;
 }
@@ -236,7 +230,6 @@ int facts_reference_keep_own(facts_reference *t, bool *kept)
 void facts_reference_destroy(facts_reference *t)
 {
     facts_expectation_destroy(&t->expectation);
-    facts_slabs_destroy(t->slabs);
     facts_kept_destroy(&t->keep, &t->memory);
     facts_memory_destroy(&t->memory);
     *t = (facts_reference){ .weighed = false };

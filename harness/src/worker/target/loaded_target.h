@@ -10,13 +10,6 @@
 #include "request.h"
 #include "worker/gpu/worker_gpu.h"
 
-/* The size from which the expected values of a case are computed in slabs (slabs.h). */
-typedef struct facts_slab_limits {
-    double most_bytes;    /* bytes of doubles, for all answers at once */
-    double slab_bytes;    /* bytes of one slab */
-    double most_products; /* with more, a sample is computed */
-} facts_slab_limits;
-
 typedef struct facts_worker {
     fattn_context *context;
     fattn_context_info info;
@@ -25,9 +18,8 @@ typedef struct facts_worker {
     facts_gpu *gpu; /* its kernels and oracle; NULL: none, and gpu_error has the reason */
     char gpu_error[256];
     facts_oracle_choice oracle;
-    double since_ms;                 /* the time of opening */
-    const facts_slab_limits *limits; /* NULL: the default limits */
-    bool ran;                        /* an engine was launched in this process */
+    double since_ms; /* the time of opening */
+    bool ran;        /* an engine was launched in this process */
     bool lost; /* a sticky device error, or a write outside of the engine's buffers: the context is
                   dead, or cannot be trusted */
     bool has_graphs;           /* the device can do CUDA graphs */
