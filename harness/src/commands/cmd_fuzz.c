@@ -203,6 +203,7 @@ static int open_suite(facts_search *search, fuzzing *z)
                               "facts: cases/fuzz.cases was not found; set FACTS_HOME to the "
                               "project's folder, or give --draws FILE");
     const char *from = o->draws ? o->draws : path;
+    z->suite.language = &facts_attention_language;
     z->text = facts_file_text(from, &error);
     bool ok = z->text && facts_suite_read(&z->suite, z->text, from, &error);
     if (ok)

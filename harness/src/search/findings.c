@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/keys/keys.h"
+#include "case/language/simpler.h"
 #include "case/words/case_text.h"
 
 #define MOST_REPEATS 5
@@ -88,12 +88,6 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
 
 /* ---- forms ---- */
 
-static const struct {
-    facts_key key;
-    int part;
-} numbers[] = { { FACTS_KEY_B, 0 }, { FACTS_KEY_H, 0 }, { FACTS_KEY_S, 0 },
-                { FACTS_KEY_S, 1 }, { FACTS_KEY_D, 0 }, { FACTS_KEY_D, 1 } };
-
 static unsigned long long number_of(const facts_case *c, facts_key key, int part)
 {
     const char *text = facts_case_get(c, key);
@@ -107,30 +101,28 @@ static bool same_value(const facts_case *a, const facts_case *b, facts_key key)
     return strcmp(facts_case_get(a, key), facts_case_get(b, key)) == 0;
 }
 
-unsigned facts_case_kernels(const facts_case *c)
+static unsigned kernels_of(const facts_case *c)
 {
-    const char *dtype = facts_case_get(c, FACTS_KEY_DTYPE);
-    const unsigned family = strcmp(dtype, "f32") == 0 ? 0
-                            : *dtype == 'e'           ? 1
-                            : *dtype == 'm'           ? 2
-                                                      : 3;
-    return 1U << (family + (strcmp(facts_case_get(c, FACTS_KEY_PASS), "bwd") == 0 ? 4 : 0));
+    return c->language->simpler->kernels(c);
 }
 
 bool facts_form_covers(const facts_form *form, const facts_case *larger)
 {
     const facts_case *smaller = &form->best;
-    const bool others = facts_case_kernels(smaller) != facts_case_kernels(larger);
-    if (!(form->kernels & facts_case_kernels(larger)))
+    const bool others = kernels_of(smaller) != kernels_of(larger);
+    if (!(form->kernels & kernels_of(larger)))
         return false;
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        if (facts_is_feature(key) && smaller->at[key] != 0 && !same_value(smaller, larger, key) &&
-            !(others && (key == FACTS_KEY_DTYPE || key == FACTS_KEY_PASS)))
+    for (facts_key key = 0; key < larger->language->count; key++)
+        if (facts_is_feature(larger->language, key) && smaller->at[key] != 0 &&
+            !same_value(smaller, larger, key) && !(others && key < larger->language->always))
             return false;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (number_of(larger, numbers[i].key, numbers[i].part) <
-            number_of(smaller, numbers[i].key, numbers[i].part))
-            return false;
+    const facts_simpler *simpler = larger->language->simpler;
+    for (size_t i = 0; i < simpler->size_count; i++) {
+        const facts_size *size = &simpler->sizes[i];
+        for (int part = 0; part < size->parts; part++)
+            if (number_of(larger, size->key, part) < number_of(smaller, size->key, part))
+                return false;
+    }
     return true;
 }
 
@@ -158,7 +150,7 @@ static void settle(facts_findings *f, finding *at, bool unfinished)
     facts_form form = { .best = at->best,
                         .start = at->start,
                         .symptom = at->symptom,
-                        .kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start),
+                        .kernels = kernels_of(&at->best) | kernels_of(&at->start),
                         .failed = at->failed,
                         .asked = at->asked,
                         .unfinished = unfinished || (at->shrunk && at->shrunk->out_of_steps),
@@ -189,8 +181,8 @@ static bool is_active(const finding *at)
 /* Does the form set only keys that this case sets too? */
 static bool has_its_keys(const facts_form *form, const facts_case *c)
 {
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        if (facts_is_feature(key) && form->best.at[key] != 0 && c->at[key] == 0)
+    for (facts_key key = 0; key < c->language->count; key++)
+        if (facts_is_feature(c->language, key) && form->best.at[key] != 0 && c->at[key] == 0)
             return false;
     return true;
 }

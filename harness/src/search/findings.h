@@ -58,6 +58,5 @@ const facts_form *facts_findings_at(const facts_findings *findings, size_t i);
 /* Does the larger case have every feature of the form, in a kernel that the form is known to fail
  * in, and is no size smaller? The engine belongs to the symptom. */
 bool facts_form_covers(const facts_form *form, const facts_case *larger);
-unsigned facts_case_kernels(const facts_case *c);
 
 #endif

@@ -46,7 +46,4 @@ typedef struct facts_shrink_result {
 /* False: out of memory. */
 bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order);
 
-bool facts_is_feature(facts_key key);            /* neither a size (b h s d) nor the engine */
-size_t facts_case_features(const facts_case *c); /* how many are not default */
-
 #endif

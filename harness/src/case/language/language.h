@@ -17,6 +17,7 @@ typedef unsigned facts_key; /* the place of a key in its table: the order of a c
 
 struct facts_case;
 struct facts_draft;
+struct facts_simpler;
 
 /* How the templates of a key are joined to a value. */
 typedef enum facts_value_form {
@@ -63,6 +64,7 @@ typedef struct facts_language {
     void (*unfold)(struct facts_draft *draft, const struct facts_case *c, facts_key key);
     /* Is the case one that can be asked? With its multiplications, about, in *work. */
     bool (*resolves)(const struct facts_case *c, double *work);
+    const struct facts_simpler *simpler; /* what shrink may try (simpler.h) */
 } facts_language;
 
 /* The key of a word of `length` letters; FACTS_NO_KEY when there is none. */

@@ -3,6 +3,7 @@
 #include "case/keys/keys.h"
 #include "case/keys/normal_form.h"
 #include "case_problem.h"
+#include "simpler_attention.h"
 
 /* The multiplications of a case, about: what the reference needs its time for. */
 static double work_of(const facts_problem *problem)
@@ -34,6 +35,7 @@ const facts_language facts_attention_language = {
     .normalise = facts_normalise,
     .unfold = facts_unfold,
     .resolves = resolves,
+    .simpler = &facts_simpler_attention,
 };
 
 bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
