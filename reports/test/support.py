@@ -47,45 +47,25 @@ def store(folder, data, name="r.jsonl"):
     return load([path])
 
 
-# What junit-10.xsd of Jenkins' xUnit plugin lets stand where, in both of its versions: attributes, and children in any order.
-_JUNIT = {
-    "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
-    "testsuite": (
-        {
-            "name",
-            "tests",
-            "failures",
-            "errors",
-            "time",
-            "skipped",
-            "timestamp",
-            "hostname",
-            "id",
-            "package",
-            "group",
-            "file",
-            "log",
-            "url",
-        },
-        {"properties", "testcase", "system-out", "system-err", "testsuite"},
-    ),
-    "properties": (set(), {"property"}),
-    "property": ({"name", "value"}, set()),
-    "testcase": (
-        {"name", "classname", "time", "group"},
-        {"skipped", "error", "failure", "system-out", "system-err"},
-    ),
-    "failure": ({"message", "type"}, set()),
-    "error": ({"message", "type"}, set()),
-    "skipped": ({"message", "type"}, set()),
-    "system-out": (set(), set()),
-    "system-err": (set(), set()),
-}
-_JUNIT_MUST = {
-    "testsuite": {"name", "tests", "failures", "errors"},
-    "testcase": {"name"},
-    "property": {"name", "value"},
-}
+# What junit-10.xsd of Jenkins' xUnit plugin lets stand where, in both of its versions: attributes, and children in any order. A * marks what must be there.
+_JUNIT = """
+testsuites: name time tests failures errors; testsuite
+testsuite: name* tests* failures* errors* time skipped timestamp hostname id package group file log url; properties testcase system-out system-err testsuite
+properties: ; property
+property: name* value*;
+testcase: name* classname time group; skipped error failure system-out system-err
+failure: message type;
+error: message type;
+skipped: message type;
+"""
+
+
+def _junit_rule(tag):
+    """(attributes, those that must be there, children)"""
+    said = re.search(rf"^{tag}: (.*);(.*)$", _JUNIT, re.M) or ("", "", "")
+    names = said[1].split()
+    must = {name[:-1] for name in names if name.endswith("*")}
+    return {name.rstrip("*") for name in names}, must, set(said[2].split())
 
 
 def junit_breaches(path):
@@ -93,25 +73,18 @@ def junit_breaches(path):
     root = ElementTree.parse(path).getroot()
     found = [] if root.tag == "testsuites" else [f"the root is {root.tag}"]
     for element in root.iter():
-        attributes, children = _JUNIT.get(element.tag, (set(), set()))
-        found += [
-            f"{element.tag} has no {name}"
-            for name in _JUNIT_MUST.get(element.tag, set()) - set(element.keys())
-        ]
-        found += [
-            f"{element.tag} may not have {name}" for name in set(element.keys()) - attributes
-        ] + [f"{one.tag} in {element.tag}" for one in element if one.tag not in children]
-        if element.tag in ("testsuite", "testcase") and not re.fullmatch(
-            r"\d+(\.\d{1,3})?", element.get("time", "")
-        ):
-            found.append(f"{element.get('name')}: no time")
+        attributes, must, children = _junit_rule(element.tag)
+        has = set(element.keys())
+        found += [f"{element.tag} has no {name}" for name in must - has]
+        found += [f"{element.tag} may not have {name}" for name in has - attributes]
+        found += [f"{one.tag} in {element.tag}" for one in element if one.tag not in children]
+        if element.tag in ("testsuite", "testcase"):
+            if not re.fullmatch(r"\d+(\.\d{1,3})?", element.get("time", "")):
+                found.append(f"{element.get('name')}: no time")
     for suite in root.iter("testsuite"):
         tests = suite.findall("testcase")
-        for name, due in (
-            ("tests", len(tests)),
-            ("failures", sum(t.find("failure") is not None for t in tests)),
-            ("errors", sum(t.find("error") is not None for t in tests)),
-        ):
+        for name, kind in (("tests", "."), ("failures", "failure"), ("errors", "error")):
+            due = sum(test.find(kind) is not None for test in tests)
             if int(suite.get(name)) != due:
                 found.append(f"{suite.get('name')}: {name} is {suite.get(name)}, not {due}")
     names = [(t.get("classname"), t.get("name")) for t in root.iter("testcase")]

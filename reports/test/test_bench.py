@@ -58,14 +58,8 @@ def flagged(count, seed, **how):
 
 class Interval(unittest.TestCase):
     def test_the_ranks_are_those_of_coins(self):
-        for count, share in (
-            (5, 0.025),
-            (6, 0.025),
-            (16, 0.0005),
-            (10, 0.0005),
-            (11, 0.0005),
-            (64, 0.0005),
-        ):
+        pairs = [(5, 0.025), (6, 0.025), *((n, 0.0005) for n in (10, 11, 16, 64))]
+        for count, share in pairs:
             k = times.outside(count, share)
             tails = [sum(math.comb(count, i) for i in range(n)) / 2**count for n in (k, k + 1)]
             self.assertTrue(tails[0] <= share < tails[1], (count, share, k))
@@ -130,13 +124,8 @@ class Comparing(unittest.TestCase):
         for factor in (1.0, second):
             side = times.Side("b", "d")
             for n in range(20):
-                side.add(
-                    n,
-                    {
-                        "configs": [{"config": 0, "us": [factor * (100 + n % 3 * 0.1)] * 5}],
-                        "gpu": {"sm_mhz": 1980, "throttled": 0},
-                    },
-                )
+                config = {"config": 0, "us": [factor * (100 + n % 3 * 0.1)] * 5}
+                side.add(n, {"configs": [config], "gpu": {"sm_mhz": 1980, "throttled": 0}})
             made.append(side)
         for n, mhz in clocks.items():
             made[1].gpu[int(n[1:])] = {"sm_mhz": mhz}
@@ -149,18 +138,14 @@ class Comparing(unittest.TestCase):
         few = self.sides(1.5)
         for side in few:
             side.us[0] = {n: us for n, us in side.us[0].items() if n < 8}
-        self.assertEqual(
-            (times.compare(*few, 0, 0).word, times.compare(*few, 0, 0).text),
-            ("unclear", "1.500 (too few rounds)"),
-        )
+        found = times.compare(*few, 0, 0)
+        self.assertEqual((found.word, found.text), ("unclear", "1.500 (too few rounds)"))
 
     def test_rounds_with_another_clock_are_left_out_and_many_of_them_say_nothing(self):
         found = times.compare(*self.sides(1.0, r3=1700, r7=1200), 0, 0)
         self.assertEqual((found.word, found.left_out, found.ratio.count), ("same", 2, 18))
-        self.assertEqual(
-            times.compare(*self.sides(1.5, **{f"r{n}": 1200 for n in range(6)}), 0, 0).word,
-            "unsteady",
-        )
+        many = self.sides(1.5, **{f"r{n}": 1200 for n in range(6)})
+        self.assertEqual(times.compare(*many, 0, 0).word, "unsteady")
         slowed = self.sides()
         slowed[0].gpu[5] = {"sm_mhz": 1980, "throttled": 0x40}
         slowed[0].gpu[6] = {"sm_mhz": 1980, "throttled": 0x4}  # the power cap: the load's doing
@@ -173,162 +158,95 @@ class Comparing(unittest.TestCase):
         self.assertEqual(times.compare(first, second, 0, 9).text, "unclear")
 
 
-def turn(case, build, side, number, us, **more):
-    configs = [{"config": c, "launches": 1, "us": [x] * 5} for c, x in us.items()]
-    return {
-        "time": {
-            "run": "r",
-            "case": case,
-            "build": f"{build}-jit-cu13",
-            "device": "gpu",
-            "side": side,
-            "round": number,
-            "turn": {"configs": configs, "flops": 1e12, "bytes": 1e6, **more},
-        }
-    }
-
-
-def timed(case, factors, rounds=16, seed=1):
-    """Rows and turns of a case. factors: {build: {config: µs}}"""
+def timed(case, factors, rounds=16, seed=1, run="r"):
+    """Rows and turns of a case. factors: {build: {config: µs}}, or the µs of OLD and of NEW"""
+    if not isinstance(factors, dict):
+        factors = {build: {0: us} for build, us in zip((OLD, NEW), factors)}
     rng = random.Random(seed)
     out = []
     for build, us in factors.items():
         engines = [{"mode": "A", "index": 10 + c, "config": c, "knobs": {"TILE_M": c}} for c in us]
-        out += [
-            row(
-                case,
-                build,
-                device="gpu",
-                grade="measured",
-                engine=10 + c,
-                config=c,
-                engines=engines,
-                plan_ms=900,
-                exec_us=us[c],
-            )
-            for c in us
-        ]
+        about = {"grade": "measured", "engines": engines, "plan_ms": 900, "device": "gpu"}
+        for c in us:
+            out.append(row(case, build, **about, engine=10 + c, config=c, exec_us=us[c]))
     for n in range(rounds):
         for side, (build, us) in enumerate(factors.items()):
-            peak = (
-                {"peak": {"gemm_tflops": 700.0, "copy_gbs": 3000.0, "gemm": "libcublas.so.13"}}
-                if n == 0
-                else {}
-            )
-            out.append(
-                turn(
-                    case,
-                    build,
-                    side,
-                    n,
-                    {c: x * (1 + rng.gauss(0, 0.001)) for c, x in us.items()},
-                    **peak,
-                )
-            )
+            configs = [
+                {"config": c, "launches": 1, "us": [x * (1 + rng.gauss(0, 0.001))] * 5}
+                for c, x in us.items()
+            ]
+            turn = {"configs": configs, "flops": 1e12, "bytes": 1e6}
+            if n == 0:
+                turn["peak"] = {"gemm_tflops": 700.0, "copy_gbs": 3000.0, "gemm": "libcublas.so.13"}
+            at = {"case": case, "build": f"{build}-jit-cu13", "device": "gpu"}
+            out.append({"time": {"run": run, **at, "side": side, "round": n, "turn": turn}})
     return out
 
 
-def record_of(lines):
-    run = {
-        "run": {
-            "id": "r",
-            "facts": "0",
-            "planned": 1,
-            "started": "2026-11-21T10:00:00Z",
-            "targets": [{"build": f"{b}-jit-cu13", "device": "gpu"} for b in (OLD, NEW)],
-        }
-    }
-    return synthetic.text([run, *lines, {"end": {"run": "r", "complete": True, "rows": 1}}])
+def record_of(lines, **about):
+    on = [(f"{build}-jit-cu13", "gpu") for build in (OLD, NEW)]
+    head = synthetic.head("r", *on, facts="0", planned=1, **about)
+    return synthetic.text([head, *lines, synthetic.end("r", rows=1)])
 
 
 class Table(Base):
     def bench(self, lines, *words):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
             code = bench.main([self.write("r.jsonl", record_of(lines)), *words])
         return code, out.getvalue()
 
     def test_each_target_has_its_time_its_share_and_its_ratio(self):
-        code, out = self.bench(
-            timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}), "--json"
-        )
+        lines = timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}})
+        code, out = self.bench(lines, "--json")
         old, new = map(json.loads, out.splitlines())
-        self.assertEqual(
-            (code, old["engine"], old["change"], old["limit"]), (0, "10", None, "gemm")
+        found = code, old["engine"], old["change"], old["limit"]
+        self.assertEqual(found, (0, "10", None, "gemm"))
+        for key, due, delta in (("us", 2000, 5), ("tflops", 500, 2), ("share", 5 / 7, 0.01)):
+            self.assertAlmostEqual(old[key], due, delta=delta)
+        found = (
+            new["change"]["word"],
+            new["faster_engine"],
+            new["first_choice_over_fastest"]["word"],
         )
-        self.assertAlmostEqual(old["us"], 2000, delta=5)
-        self.assertAlmostEqual(old["tflops"], 500, delta=2)
-        self.assertAlmostEqual(old["share"], 500 / 700, delta=0.01)
-        self.assertEqual(
-            (new["change"]["word"], new["faster_engine"], new["first_choice_over_fastest"]["word"]),
-            ("slower", "11 tile_m=1", "slower"),
-        )
+        self.assertEqual(found, ("slower", "11 tile_m=1", "slower"))
         self.assertAlmostEqual(new["change"]["ratio"], 1.1, delta=0.005)
-        code, out = self.bench(
-            timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}})
-        )
-        self.assertIn(
+        _, out = self.bench(lines)
+        for said in (
             "cuDNN's first choice is not its fastest engine: 2 of 2; the fastest is up to 1.47 times as fast",
-            out,
-        )
-        self.assertIn("against the first: 1 slower", out)
-        self.assertIn("bf16 GEMM 700 TFLOP/s (libcublas.so.13), copy 3,000 GB/s", out)
+            "against the first: 1 slower",
+            "bf16 GEMM 700 TFLOP/s (libcublas.so.13), copy 3,000 GB/s",
+        ):
+            self.assertIn(said, out)
 
     def test_a_case_that_was_not_timed_is_named(self):
         other = "pass=fwd dtype=f16 engine=all"
-        code, out = self.bench(
-            timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}})
-            + [row(other, OLD, "unsupported", device="gpu")]
-        )
+        refused = [row(other, OLD, "unsupported", device="gpu")]
+        _, out = self.bench(timed(CASE, (10.0, 10.0)) + refused)
         self.assertIn(f"not timed: 1 case (refused, not right, or no answer): {other}", out)
-        self.assertEqual(
-            self.bench([row(other, OLD, "unsupported", device="gpu")])[0], bench.NOTHING
-        )
+        self.assertEqual(self.bench(refused)[0], bench.NOTHING)
 
     def test_a_build_whose_times_cannot_be_read_is_named(self):
-        lines = timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}})
+        lines = timed(CASE, (10.0, 10.0))
         for line in lines:
             if line.get("time", {}).get("side") == 1:
                 line["time"]["turn"]["configs"][0]["us"] = [-1.0]
-        code, out = self.bench(lines)
-        self.assertIn(
-            f"no time of cuDNN's first choice (not right, or not readable): {NEW}-jit-cu13 on gpu 1 case: {CASE}\n",
-            out,
-        )
+        said = "no time of cuDNN's first choice (not right, or not readable):"
+        self.assertIn(f"{said} {NEW}-jit-cu13 on gpu 1 case: {CASE}\n", self.bench(lines)[1])
 
     def test_a_peak_that_is_no_positive_finite_number_is_no_peak(self):
         for peak in (-1, 0, math.nan, math.inf, 1e300, True, "5", None):
             lines = timed(CASE, {OLD: {0: 10.0}})
-            lines[-16]["time"]["turn"]["peak"] = {
-                "gemm_tflops": peak,
-                "copy_gbs": peak,
-                "gemm": "libcublas.so.13",
-            }
+            lines[-16]["time"]["turn"]["peak"].update(gemm_tflops=peak, copy_gbs=peak)
             found = json.loads(self.bench(lines, "--json")[1])
             self.assertEqual((found["share"], found["limit"]), (0, ""), peak)
             self.assertRegex(self.bench(lines)[1], "no GEMM .*, no copy")
 
     def test_what_is_no_time_is_not_taken(self):
-        bad = [
-            {
-                "time": {
-                    "case": CASE,
-                    "build": "b",
-                    "device": "gpu",
-                    "side": 0,
-                    "round": 0,
-                    "turn": t,
-                }
-            }
-            for t in (
-                {"configs": 3},
-                {"configs": [{"config": 0, "us": ["x", -1, 1e99]}]},
-                {"configs": [7]},
-            )
-        ]
-        self.assertEqual(
-            self.bench(bad + [{"time": {"case": CASE, "side": "0"}}])[0], bench.NOTHING
-        )
+        bad = [{"time": {"case": CASE, "side": "0"}}]
+        for configs in (3, [{"config": 0, "us": ["x", -1, 1e99]}], [7]):
+            at = {"case": CASE, "build": "b", "device": "gpu", "side": 0, "round": 0}
+            bad.append({"time": {**at, "turn": {"configs": configs}}})
+        self.assertEqual(self.bench(bad)[0], bench.NOTHING)
 
 
 class Gate(Base):
@@ -337,104 +255,79 @@ class Gate(Base):
         code, out, _ = support.run("gate", path, "--baseline", OLD, "--candidate", NEW, *words)
         return code, out
 
+    def first(self, lines, *words):
+        """(exit code, first line) of a gate with times"""
+        code, out = self.gate(lines, "--bench", *words)
+        return code, out.splitlines()[0]
+
     def test_slower_is_a_finding_of_measured_turns_alone(self):
-        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        slow = timed(CASE, (100.0, 107.0))
         self.assertEqual(self.gate(slow)[0], 0)
-        code, out = self.gate(slow, "--bench")
-        self.assertEqual(
-            (code, out.splitlines()[0]),
-            (1, "DO NOT MOVE: 1 case is slower. 1 answer compared, 0 same."),
-        )
-        self.assertRegex(out, r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
-        self.assertEqual(self.gate(slow, "--bench", "--slower=1.10")[0], 0)
-        self.assertEqual(self.gate(slow, "--bench", "--fail-on", "worse")[0], 0)
+        found = self.first(slow)
+        self.assertEqual(found, (1, "DO NOT MOVE: 1 case is slower. 1 answer compared, 0 same."))
+        self.assertRegex(self.gate(slow, "--bench")[1], r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
+        for words in (["--slower=1.10"], ["--fail-on", "worse"]):
+            self.assertEqual(self.first(slow, *words)[0], 0)
 
     def page(self, lines, *words):
         """The first line of the page of a gate's record whose command had these words."""
-        path = self.write(
-            "page.jsonl",
-            synthetic.text(
-                [
-                    {
-                        "run": {
-                            "id": "r",
-                            "command": [
-                                "facts",
-                                "gate",
-                                f"--baseline={OLD}",
-                                "--candidate",
-                                NEW,
-                                *words,
-                            ],
-                        }
-                    },
-                    *lines,
-                    {"end": {"run": "r", "complete": True}},
-                ]
-            ),
-        )
+        command = ["facts", "gate", f"--baseline={OLD}", "--candidate", NEW, *words]
+        path = self.write("page.jsonl", record_of(lines, command=command))
         found = steps.Steps(store.load([path]), {})
         return found.code, found.gate["headline"]
 
     def test_the_page_gives_the_answer_of_the_gate(self):
-        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        slow = timed(CASE, (100.0, 107.0))
         lost = [row(CASE, OLD, device="gpu"), row(CASE, NEW, "unsupported", device="gpu")]
         for lines, words in (
-            (slow, ()),
-            (slow, ("--bench",)),
-            (slow, ("--bench", "--slower=1.10")),
-            (slow, ("--bench", "--fail-on", "worse")),
-            (lost, ()),
-            (lost, ("--fail-on", "worse,changed-kind")),
-            (lost, ("--fail-on", "any")),
+            (slow, ""),
+            (slow, "--bench"),
+            (slow, "--bench --slower=1.10"),
+            (slow, "--bench --fail-on worse"),
+            (lost, ""),
+            (lost, "--fail-on worse,changed-kind"),
+            (lost, "--fail-on any"),
         ):
-            code, out = self.gate(lines, *words)
-            self.assertEqual(self.page(lines, *words), (code, out.splitlines()[0]), words)
-        self.assertEqual(
-            self.page(slow, "--bench", "--fail-on", "no such class", "--slower", "x")[0],
-            1,
-            "a record from elsewhere may say anything",
-        )
+            code, out = self.gate(lines, *words.split())
+            self.assertEqual(self.page(lines, *words.split()), (code, out.splitlines()[0]), words)
+        words = ["--bench", "--fail-on", "no such class", "--slower", "x"]
+        self.assertEqual(self.page(slow, *words)[0], 1, "a record from elsewhere may say anything")
 
-    def test_what_a_second_run_does_not_confirm_is_not_slower(self):
-        first = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
-        for factor, code in ((100.0, 0), (108.0, 1)):
-            second = [
-                line for line in timed(CASE, {NEW: {0: factor}, OLD: {0: 100.0}}) if "time" in line
-            ]
-            for line in second:
-                line["time"]["run"] = "again"
-            self.assertEqual(self.gate(first + second, "--bench")[0], code)
+    def test_two_measurements_that_do_not_agree(self):
+        """Slower, not confirmed; slower, and not to be told; maybe slower."""
+        for first, second, rounds, code in (
+            (107.0, 100.0, 16, 0),
+            (107.0, 108.0, 16, 1),
+            (107.0, 107.0, 8, 3),
+            (102.0, 100.0, 16, 0),
+            (102.0, 107.0, 16, 3),
+        ):
+            again = timed(CASE, (100.0, second), rounds, run="again")
+            lines = timed(CASE, (100.0, first)) + [line for line in again if "time" in line]
+            self.assertEqual(self.first(lines)[0], code, (first, second, rounds))
 
     def test_what_seems_to_be_slower_is_asked_again(self):
         def found(lines, least=times.LEAST):
             path = self.write("r.jsonl", record_of(lines))
             return times.may_be_slower(path, f"{OLD}-jit-cu13", f"{NEW}-jit-cu13", least)
 
-        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed(
-            "pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}}
-        )
-        self.assertEqual(found(lines), [CASE])
-        self.assertEqual(found(lines, 1.1), [])
-        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}) + timed(
-            "pass=bwd dtype=bf16", {OLD: {0: 100.0}}
-        )
-        self.assertEqual(
-            found(lines),
-            [CASE],
-            "what may be slower too; a case that only one build ran is none",
-        )
+        other = "pass=bwd dtype=bf16"
+        lines = timed(CASE, (100.0, 107.0)) + timed(other, (100.0, 100.0))
+        self.assertEqual((found(lines), found(lines, 1.1)), ([CASE], []))
+        why = "what may be slower too; a case that only one build ran is none"
+        lines = timed(CASE, (100.0, 102.0)) + timed(other, (100.0,))
+        self.assertEqual(found(lines), [CASE], why)
 
     def test_times_of_one_run_are_not_looked_at_beside_turns(self):
-        same = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}})
+        same = timed(CASE, (100.0, 100.0))
         for line in same:
             if line.get("cudnn") == NEW:
                 line["exec_us"] = 200.0
         self.assertIn("1 case is slower", self.gate(same)[1])
-        self.assertNotIn("slower", self.gate(same, "--bench")[1].splitlines()[0])
+        self.assertNotIn("slower", self.first(same)[1])
 
     def test_a_case_whose_times_cannot_be_compared_is_never_the_same(self):
-        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 150.0}})
+        slow = timed(CASE, (100.0, 150.0))
 
         def changed(edit, side=None):
             lines = json.loads(json.dumps(slow))
@@ -449,102 +342,47 @@ class Gate(Base):
         def rounds(count):
             return [line for line in slow if "time" not in line or line["time"]["round"] < count]
 
-        few, none = "fewer than 11 rounds: 1", "no time of the candidate: 1"
+        def of(side):
+            return [line for line in slow if line.get("time", {}).get("side") in (None, side)]
+
+        bad = ([math.nan] * 5, [None] * 5, [0], [-100.0], [1e308], ["5"], "5", 5, [True], [])
+        throttled = changed(lambda turn: turn.update(gpu={"throttled": 0x40}))
         for lines, why in (
             (rounds(0), "no time of either build: 1"),
-            (rounds(1), few),
-            (rounds(10), few),
-            (samples([math.nan] * 5), none),
-            (samples([None] * 5), none),
-            (samples([0]), none),
-            (samples([-100.0]), none),
-            (samples([1e308]), none),
-            (samples(["5"]), none),
-            (samples("5"), none),
-            (samples(5), none),
-            (samples([True]), none),
-            (samples([]), none),
-            ([line for line in slow if line.get("time", {}).get("side") != 1], none),
-            (
-                [line for line in slow if line.get("time", {}).get("side") != 0],
-                "no time of the baseline: 1",
-            ),
-            (changed(lambda turn: turn.update(gpu={"throttled": 0x40})), "the clocks changed: 1"),
-            (
-                timed(CASE, {OLD: {0: 100.0}, NEW: {0: 102.0}}),
-                "the interval reaches across 1.02: 1",
-            ),
+            (rounds(1), "fewer than 11 rounds: 1"),
+            (rounds(10), "fewer than 11 rounds: 1"),
+            *((samples(value), "no time of the candidate: 1") for value in bad),
+            (of(0), "no time of the candidate: 1"),
+            (of(1), "no time of the baseline: 1"),
+            (throttled, "the clocks changed: 1"),
+            (timed(CASE, (100.0, 102.0)), "the interval reaches across 1.02: 1"),
         ):
-            code, out = self.gate(lines, "--bench")
-            self.assertEqual(
-                (code, out.splitlines()[0]),
-                (
-                    3,
-                    f"CANNOT TELL: 1 case could not be compared by time ({why}). 1 answer compared, 0 same.",
-                ),
-            )
-        self.assertEqual(self.gate(rounds(11), "--bench")[0], 1)
-        out = self.gate(rounds(10), "--bench")[1]
-        self.assertRegex(
-            out,
-            r"\? 1 time unknown: every case\n.*\n    fewer than 11 rounds\n    e\.g\. [\d.]+ µs  ->  [\d.]+ µs\n    facts bench 'pass=fwd ",
-        )
+            said = f"CANNOT TELL: 1 case could not be compared by time ({why})."
+            self.assertEqual(self.first(lines), (3, f"{said} 1 answer compared, 0 same."))
+        self.assertEqual(self.first(rounds(11))[0], 1)
+        said = r"\? 1 time unknown: every case\n.*\n    fewer than 11 rounds\n    e\.g\. [\d.]+ µs  ->  [\d.]+ µs\n    facts bench 'pass=fwd "
+        self.assertRegex(self.gate(rounds(10), "--bench")[1], said)
 
     def test_a_ratio_below_the_least_is_an_answer_though_it_may_be_faster_or_the_same(self):
-        code, out = self.gate(timed(CASE, {OLD: {0: 102.0}, NEW: {0: 100.0}}), "--bench")
-        self.assertEqual(
-            (code, out.splitlines()[0]),
-            (0, "OK TO MOVE: nothing got worse. 1 answer compared, 1 same."),
-        )
+        said = "OK TO MOVE: nothing got worse. 1 answer compared, 1 same."
+        self.assertEqual(self.first(timed(CASE, (102.0, 100.0))), (0, said))
 
     def test_some_cases_without_times_are_on_the_first_line(self):
-        other, failing = "pass=fwd dtype=f16", "pass=bwd dtype=bf16"
-        fine, slow = (
-            timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}}),
-            timed(CASE, {OLD: {0: 100.0}, NEW: {0: 150.0}}),
-        )
-        untimed = [row(other, b, device="gpu", grade="measured") for b in (OLD, NEW)] + [
-            row(failing, b, v, device="gpu", grade="measured")
-            for b, v in ((OLD, "wrong"), (NEW, "pass"))
-        ]
+        def untimed(case, *verdicts):
+            pairs = zip((OLD, NEW), verdicts)
+            return [row(case, b, v, device="gpu", grade="measured") for b, v in pairs]
+
+        more = untimed("pass=fwd dtype=f16", "pass", "pass")
+        more += untimed("pass=bwd dtype=bf16", "wrong", "pass")
+        fine, slow = timed(CASE, (100.0, 100.0)) + more, timed(CASE, (100.0, 150.0)) + more
         said = "1 case could not be compared by time (no time of either build: 1)"
-        code, out = self.gate(fine + untimed, "--bench")
-        self.assertEqual(
-            (code, out.splitlines()[0]),
-            (3, f"CANNOT TELL: {said}. 1 case no longer fails. 3 answers compared, 1 same."),
-        )
-        code, out = self.gate(slow + untimed, "--bench")
-        self.assertEqual(
-            (code, out.splitlines()[0]),
-            (
-                1,
-                f"DO NOT MOVE: 1 case is slower. {said}. 1 case no longer fails. 3 answers compared, 0 same.",
-            ),
-        )
-        self.assertEqual(
-            self.gate(slow + untimed, "--bench", "--fail-on", "worse")[0],
-            0,
-            "times are no finding, so nobody misses them",
-        )
-        self.assertEqual(self.gate(fine + untimed)[0], 0)
-
-    def test_two_measurements_of_which_one_cannot_tell(self):
-        def measured(factor, run, rounds=16):
-            lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: factor}}, rounds=rounds)
-            for line in lines:
-                line.get("time", {}).update(run=run)
-            return lines
-
-        for first, second, rounds, code in (
-            (107.0, 107.0, 8, 3),
-            (107.0, 100.0, 16, 0),
-            (102.0, 100.0, 16, 0),
-            (102.0, 107.0, 16, 3),
-        ):
-            lines = measured(first, "r") + [
-                line for line in measured(second, "again", rounds) if "time" in line
-            ]
-            self.assertEqual(self.gate(lines, "--bench")[0], code, (first, second, rounds))
+        rest = "1 case no longer fails. 3 answers compared,"
+        self.assertEqual(self.first(fine), (3, f"CANNOT TELL: {said}. {rest} 1 same."))
+        due = f"DO NOT MOVE: 1 case is slower. {said}. {rest} 0 same."
+        self.assertEqual(self.first(slow), (1, due))
+        why = "times are no finding, so nobody misses them"
+        self.assertEqual(self.first(slow, "--fail-on", "worse")[0], 0, why)
+        self.assertEqual(self.gate(fine)[0], 0)
 
 
 if __name__ == "__main__":

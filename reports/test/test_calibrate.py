@@ -19,56 +19,20 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 def record(case, errors, **change):
-    return {
-        "case": case,
-        "cudnn": "9.19.0",
-        "build": "9.19.0-jit-cu13",
-        "device": "h100",
-        "sm": 90,
-        "backend": "cudnn",
-        "engine": 5,
-        "verdict": "pass",
-        "grade": "measured",
-        "errors": errors,
-        **change,
-    }
+    about = {"cudnn": "9.19.0", "build": "9.19.0-jit-cu13", "device": "h100", "sm": 90}
+    about |= {"backend": "cudnn", "engine": 5, "verdict": "pass", "grade": "measured"}
+    return {"case": case, **about, "errors": errors, **change}
 
 
 def gradient(case, tensor, rms, t1=0.5):
     """A row of O or a gradient."""
-    return record(
-        case,
-        {
-            tensor: {
-                "ratio": t1,
-                "gate": "t1",
-                "rms": rms,
-                "checked": 1000,
-                "got": 1,
-                "want": 1,
-                "bound": 1,
-                "gates": {"t1": t1},
-            }
-        },
-    )
+    one = {"ratio": t1, "gate": "t1", "rms": rms, "checked": 1000, "gates": {"t1": t1}}
+    return record(case, {tensor: one | {"got": 1, "want": 1, "bound": 1}})
 
 
 def stats(case, tl, off):
-    return record(
-        case,
-        {
-            "stats": {
-                "ratio": tl,
-                "gate": "tl",
-                "rms": 0,
-                "checked": 9,
-                "got": 5 + off,
-                "want": 5,
-                "bound": 1e-6,
-                "gates": {"tl": tl},
-            }
-        },
-    )
+    one = {"ratio": tl, "gate": "tl", "rms": 0, "checked": 9, "gates": {"tl": tl}}
+    return record(case, {"stats": one | {"got": 5 + off, "want": 5, "bound": 1e-6}})
 
 
 def measured(*rows):
@@ -87,22 +51,21 @@ GOOD = [gradient(FWD, "o", 0.74)] * 60
 
 
 class Calibrate(unittest.TestCase):
+    def calibrated(self, due, *rows, why=None):
+        self.assertEqual(only_row(*rows)["calibrated"], due, why)
+
     def test_no_line_starts_with_the_text_of_a_record(self):
         """A runner of GitHub takes a line that starts with :: for its own command, after blanks too."""
         text = "::error title=x::y"
-        rows = [{**gradient(text, "o", 0.74, 2.0), "backend": text, "build": text}] * 60 + [
-            {**gradient(text, "o", 0.74, 0.99), "backend": text}
-        ] * 60
-        lines = [
-            line
-            for engine in measured(*rows).engines.values()
-            for line in "\n".join(calibrate.describe(engine, LIMITS)).splitlines()
-        ]
-        self.assertTrue([line for line in lines if text in line])
-        self.assertEqual([line for line in lines if line.lstrip().startswith(("::", "##["))], [])
+        marked = {"backend": text, "build": text}
+        rows = [gradient(text, "o", 0.74, t1) | marked for t1 in (2.0, 0.99)] * 60
+        said = [calibrate.describe(engine, LIMITS) for engine in measured(*rows).engines.values()]
+        lines = "\n".join(map("\n".join, said))
+        self.assertIn(text, lines)
+        self.assertNotRegex(lines, r"(?m)^\s*(::|##\[)")
 
     def test_many_rows_as_the_model_says_are_calibrated(self):
-        self.assertFalse(only_row(*GOOD[:49])["calibrated"], "49 are few")
+        self.calibrated(False, *GOOD[:49], why="49 are few")
         row = only_row(*GOOD[:49], gradient(FWD, "o", 0.72))
         self.assertTrue(row["calibrated"])
         self.assertAlmostEqual(row["rms"]["o"], 0.74, delta=1e-3)
@@ -116,79 +79,47 @@ class Calibrate(unittest.TestCase):
 
     def test_a_kernel_that_rounds_elsewhere_is_not(self):
         for rms in (0.5, 0.6, 0.9, 1.1):
-            self.assertFalse(only_row(*[gradient(FWD, "o", rms)] * 60)["calibrated"], rms)
+            self.calibrated(False, *[gradient(FWD, "o", rms)] * 60, why=rms)
 
     def test_an_answer_that_needs_the_factor_is_not(self):
-        self.assertFalse(only_row(*GOOD, gradient(FWD, "o", 0.74, 0.96))["calibrated"])
+        self.calibrated(False, *GOOD, gradient(FWD, "o", 0.74, 0.96))
 
     def test_a_row_that_is_wrong_does_not_calibrate(self):
         wrong = [*GOOD, gradient(FWD, "o", 100, 500)]
-        self.assertEqual(measured(*wrong).rows(), 60)
-        self.assertFalse(
-            only_row(*wrong)["calibrated"], "and an engine that has one is not believed"
-        )
-        infinite = record(
-            FWD,
-            {
-                "o": {
-                    "ratio": "inf",
-                    "gate": "t0",
-                    "rms": 0.7,
-                    "checked": 9,
-                    "not_finite": 1,
-                    "gates": {},
-                }
-            },
-        )
-        self.assertEqual(measured(*wrong, infinite).rows(), 60)
+        self.calibrated(False, *wrong, why="an engine that has one is not believed")
+        infinite = gradient(FWD, "o", 0.7)
+        infinite["errors"]["o"] |= {"ratio": "inf", "gate": "t0", "not_finite": 1, "gates": {}}
+        for rows in (wrong, [*wrong, infinite]):
+            self.assertEqual(measured(*rows).rows(), 60)
 
     def test_what_a_known_failure_explains_says_nothing(self):
-        known = {
-            **gradient(FWD, "o", 100, 500),
-            "verdict": "wrong",
-            "expectation": {"verdict": "wrong", "met": True},
-        }
-        self.assertEqual(
-            (measured(*GOOD, known).rows(), only_row(*GOOD, known)["calibrated"]), (60, True)
-        )
-        self.assertFalse(
-            only_row(*GOOD, {**known, "expectation": {"verdict": "nan", "met": False}})[
-                "calibrated"
-            ],
-            "it explains another verdict",
-        )
+        known = gradient(FWD, "o", 100, 500) | {"verdict": "wrong"}
+        known["expectation"] = {"verdict": "wrong", "met": True}
+        self.assertEqual(measured(*GOOD, known).rows(), 60)
+        self.calibrated(True, *GOOD, known)
+        other = known | {"expectation": {"verdict": "nan", "met": False}}
+        self.calibrated(False, *GOOD, other, why="it explains another verdict")
 
     def test_an_answer_that_any_gate_refuses_does_not_calibrate(self):
         """T1 has room in each of these rows, and so have the means."""
+        law = gradient(FWD, "o", 0.74) | {"verdict": "wrong"}
+        amax = {"ratio": 3, "gate": "amax", "rms": 0, "checked": 1, "gates": {}}
+        rows = [law, record(FWD, {"amax_s": amax}, verdict="wrong")]
         for gate in ("t2", "t3", "tg"):
-            refused = gradient(FWD, "o", 0.74)
+            refused = gradient(FWD, "o", 0.74) | {"verdict": "wrong"}
             refused["errors"]["o"].update(ratio=1.2, gate=gate, gates={"t1": 0.5, gate: 1.2})
-            self.assertFalse(only_row(*GOOD, {**refused, "verdict": "wrong"})["calibrated"], gate)
-        amax = record(
-            FWD,
-            {"amax_s": {"ratio": 3, "gate": "amax", "rms": 0, "checked": 1, "gates": {}}},
-            verdict="wrong",
-        )
-        self.assertFalse(
-            only_row(*GOOD, amax)["calibrated"], "amax has no gate of its own in the record"
-        )
-        law = gradient(FWD, "o", 0.74)
-        self.assertFalse(
-            only_row(*GOOD, {**law, "verdict": "wrong"})["calibrated"], "a law was broken"
-        )
+            rows.append(refused)
+        for row in rows:
+            self.calibrated(False, *GOOD, row, why=row)
 
     def test_each_version_is_measured_for_itself(self):
         newer = [{**row, "cudnn": "9.28.0"} for row in GOOD]
-        self.assertEqual(
-            (only_row(*GOOD, *newer)["calibrated"], only_row(*GOOD, *newer)["cudnn"]),
-            (True, ["9.19.0", "9.28.0"]),
-        )
-        self.assertFalse(only_row(*GOOD, *newer[:3])["calibrated"], "3 rows of a version are few")
+        both = only_row(*GOOD, *newer)
+        self.assertEqual((both["calibrated"], both["cudnn"]), (True, ["9.19.0", "9.28.0"]))
+        self.calibrated(False, *GOOD, *newer[:3], why="3 rows of a version are few")
         louder = [{**gradient(FWD, "o", 0.9), "cudnn": "9.28.0"}] * 60
-        self.assertFalse(
-            only_row(*GOOD * 10, *louder)["calibrated"],
-            "pooled with ten times as many, its mean would be in range",
-        )
+        why = "pooled with ten times as many, its mean would be in range"
+        self.calibrated(False, *GOOD * 10, *louder, why=why)
 
     def test_partial_sums_in_fp32_show_in_grouped_heads(self):
         single = [gradient(BWD, "dk", 0.74)] * 60
@@ -200,78 +131,63 @@ class Calibrate(unittest.TestCase):
 
     def test_what_would_widen_a_bound_is_proposed_with_its_record(self):
         rows = [*GOOD, stats(FWD + " seed=1", 0.9, 1e-6)]
-        self.assertTrue(only_row(*rows)["calibrated"])
+        self.calibrated(True, *rows)
         rows.append(stats(FWD + " seed=2", 186, 1e-4))
         row = only_row(*rows)
         (proposed,) = row["proposed"]
-        self.assertEqual(proposed["constant"], "eps_exp")
+        found = proposed["constant"], proposed["because"]["case"]
+        self.assertEqual(found, ("eps_exp", FWD + " seed=2"))
         self.assertAlmostEqual(proposed["value"], 2e-4, delta=1e-8)
         self.assertAlmostEqual(proposed["limit"], 2**-17, delta=1e-10)
-        self.assertEqual(proposed["because"]["case"], FWD + " seed=2")
         self.assertEqual(
-            (row["constants"], row["calibrated"]), ({}, False), "nothing widens by itself"
+            (row["constants"], row["calibrated"]), ({}, False), "nothing widens itself"
         )
-        row = only_row(*rows, stats(FWD + " seed=3", 1e5, 0.7))
-        self.assertAlmostEqual(
-            row["proposed"][0]["value"], 2e-4, delta=1e-8, msg="0.7 is no exponential's error"
-        )
+        (proposed,) = only_row(*rows, stats(FWD + " seed=3", 1e5, 0.7))["proposed"]
+        why = "0.7 is no exponential's error"
+        self.assertAlmostEqual(proposed["value"], 2e-4, delta=1e-8, msg=why)
 
     def test_what_the_accumulator_lost_is_read_where_v_is_1(self):
-        row = only_row(
-            record(
-                FWD + " fill=unip check=identities",
-                {"o": {"ratio": 0.5, "rms": 0.7, "checked": 9, "gates": {"t1": 0.5}}},
-                check={
-                    "runs": 1,
-                    "compared": 9,
-                    "ratio": 2,
-                    "law": "I6: a channel of ones in V stays 1 in O",
-                    "tensor": "o",
-                    "got": 0.99,
-                    "want": 1,
-                    "bound": 0.005,
-                },
-            )
-        )
+        law = {"law": "I6: a channel of ones in V stays 1 in O", "tensor": "o", "got": 0.99}
+        law |= {"runs": 1, "compared": 9, "ratio": 2, "want": 1, "bound": 0.005}
+        one = {"ratio": 0.5, "rms": 0.7, "checked": 9, "gates": {"t1": 0.5}}
+        row = only_row(record(FWD + " fill=unip check=identities", {"o": one}, check=law))
         self.assertEqual([(p["constant"], p["value"]) for p in row["proposed"]], [("acc_pv", 0.01)])
 
     def test_engines_types_and_passes_are_rows_of_their_own(self):
-        rows = [
-            gradient(FWD, "o", 0.74),
-            gradient(BWD, "dq", 0.74),
-            gradient("pass=fwd dtype=f16 s=128", "o", 0.74),
-            record(FWD, {"o": {"rms": 0.7, "checked": 5, "gates": {}}}, engine=6),
-        ]
-        self.assertEqual(len(measured(*rows, *rows[:3], {**rows[0], "errors": {}}).engines), 4)
+        half = "pass=fwd dtype=f16 s=128"
+        rows = [gradient(c, t, 0.74) for c, t in ((FWD, "o"), (BWD, "dq"), (half, "o"))]
+        other = gradient(FWD, "o", 0.7) | {"engine": 6}
+        self.assertEqual(len(measured(*rows, other, *rows, {**rows[0], "errors": {}}).engines), 4)
 
     def test_the_command_writes_the_table_and_says_why_it_cannot(self):
         with tempfile.TemporaryDirectory() as folder:
-            path, table, empty = (
-                Path(folder) / name for name in ("r.jsonl", "t.json", "empty.jsonl")
-            )
+            path, table, empty = (Path(folder) / n for n in ("r.jsonl", "t.json", "empty.jsonl"))
             path.write_text("\n".join(map(json.dumps, GOOD)) + '\n{"case":\n')
             empty.write_text(json.dumps({"run": {"id": "r"}}) + "\n")
             words = ["calibrate", "--from"]
             code, out, err = support.run(*words, path, f"--output={table}")
             self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (4, 60))
-            self.assertIn(
-                "backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n",
-                out,
+            said = (
+                "backend cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n"
+                "  o          mean (E/sigma)^2 0.548, largest T1 0.500: errors are as the model says\n"
             )
+            self.assertIn(said, out)
             self.assertIn("line 61: not JSON", err)
-            self.assertEqual(support.run(*words, empty)[0], 5)
-            self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)
-            self.assertEqual(support.run(*words, path, "-o", f"{folder}/none/t.json")[0], 3)
+            for code, *more in (
+                (5, empty),
+                (2, table.with_name("none")),
+                (3, path, "-o", f"{folder}/none/t"),
+            ):
+                self.assertEqual(support.run(*words, *more)[0], code)
 
     def test_the_limits_are_those_of_the_program(self):
-        header = support.HERE.parents[1] / "harness/src/numbers/judge/calibration.h"
-        written = dict(
-            re.findall(r"X\((eps_exp|acc_pv), 0, ([^)]*)\)", header.read_text(encoding="utf-8"))
-        )
+        header = HOME / "harness/src/numbers/judge/calibration.h"
+        text = header.read_text(encoding="utf-8")
+        written = dict(re.findall(r"X\((eps_exp|acc_pv), 0, ([^)]*)\)", text))
         of = {key: [float.fromhex(n) for n in said.split(", ")] for key, said in written.items()}
-        for name, (eps_exp, acc_pv) in calibrate.LIMITS.items():
+        for name, limits in calibrate.LIMITS.items():
             bits = {"e": 0, "f3": 2}.get(name[: 1 + (name[0] == "f")], 1)
-            self.assertEqual((eps_exp, acc_pv), (of["eps_exp"][bits], of["acc_pv"][bits]), name)
+            self.assertEqual(limits, (of["eps_exp"][bits], of["acc_pv"][bits]), name)
 
 
 if __name__ == "__main__":

@@ -12,253 +12,156 @@ import synthetic
 from facts_reports.commands import diff
 from facts_reports.compare import diff_files
 from facts_reports.known import known
-from test_diff import NAMES, NEW, OLD, Case as Base, record, row
+from synthetic import engines, reason
+from test_diff import NAMES, NEW, OLD, Case as Base, record, row, rows
 
 CASE = NAMES[0]
+
+
+def is_case(name):
+    return name == CASE
 
 
 class Case(Base):
     def gate(self, old, new, *words):
         """(exit code, first line, all of the text)"""
-        code, out, _ = support.run(
-            "gate", self.write("a.jsonl", old), self.write("b.jsonl", new), *words
-        )
+        paths = self.write("a.jsonl", old), self.write("b.jsonl", new)
+        code, out, _ = support.run("gate", *paths, *words)
         return code, out.splitlines()[0], out
+
+    def decided(self, new, code, said, *words, old=None):
+        """The gate's exit code and first line, after the build that has no failure."""
+        self.assertEqual(self.gate(old or rows(), new, *words)[:2], (code, said))
+
+    def junit(self, old, new, key="name"):
+        """An attribute of each test of the gate's JUnit file."""
+        self.gate(old, new, "--junit", self.folder / "j.xml")
+        return [
+            case.get(key) for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")
+        ]
 
 
 class Decision(Case):
     def test_each_exit_code_has_its_decision_and_one_clause_why(self):
-        old = record([row(n) for n in NAMES])
-        silent = {
-            "verdict": "inconclusive",
-            "reason": {"class": "environment", "status": "X", "text": "no NVRTC"},
-        }
-        other = {"engines": [{"mode": "A", "index": 3, "knobs": {}}]}
+        silent = {"verdict": "inconclusive", **reason("no NVRTC", "X", "environment")}
+        dumb, some, other, two = (rows(NEW) for _ in range(4))
+        for i, n in enumerate(NAMES):
+            dumb[i] = row(n, NEW, **silent)
+            some[i] |= silent if n == CASE else {}
+            other[i] |= engines(3) if "f32" in n else {}
+            two[i] = row(n, NEW, "crash" if "f32" in n else "unsupported")
+        some[0]["supported"] = None
         for new, code, said in (
+            (rows(NEW), 0, "OK TO MOVE: nothing got worse. 16 answers compared, 16 same."),
             (
-                [row(n, NEW) for n in NAMES],
-                0,
-                "OK TO MOVE: nothing got worse. 16 answers compared, 16 same.",
-            ),
-            (
-                [row(n, NEW, **(other if "f32" in n else {})) for n in NAMES],
+                other,
                 0,
                 "OK TO MOVE: nothing got worse. 8 cases have other engines. 16 answers compared, 8 same.",
             ),
             (
-                [row(n, NEW, "unsupported" if n == CASE else "pass") for n in NAMES],
+                rows(NEW, is_case),
                 1,
                 "DO NOT MOVE: 1 accepted case is refused now. 16 answers compared, 15 same.",
             ),
             (
-                [row(n, NEW, "crash" if "f32" in n else "unsupported") for n in NAMES],
+                two,
                 1,
                 "DO NOT MOVE: 8 accepted cases fail now and 8 accepted cases are refused now. 16 answers compared, 0 same.",
             ),
             (
-                [row(n, NEW, **silent) for n in NAMES],
+                dumb,
                 3,
                 "CANNOT TELL: cuDNN 9.27.0-jit-cu13 on h100-sxm could not be asked (X: no NVRTC). 16 answers compared, 0 same.",
             ),
+            (some, 3, "CANNOT TELL: 1 case could not be asked. 16 answers compared, 15 same."),
             (
-                [row(n, NEW, **(silent if n == CASE else {})) for n in NAMES],
-                3,
-                "CANNOT TELL: 1 case could not be asked. 16 answers compared, 15 same.",
-            ),
-            (
-                [row(n, NEW) for n in NAMES[1:]],
+                rows(NEW)[1:],
                 4,
                 "CANNOT TELL: 1 case has an answer on one side only. 16 answers compared, 15 same.",
             ),
         ):
-            self.assertEqual(self.gate(old, record(new))[:2], (code, said))
-        self.assertEqual(
-            self.gate(old, record([row(n, NEW) for n in NAMES]), "--where", "d.qk>4000")[:2],
-            (5, "CANNOT TELL: the two sides have no case and target in common."),
-        )
+            self.decided(new, code, said)
+        said = "CANNOT TELL: the two sides have no case and target in common."
+        self.decided(rows(NEW), 5, said, "--where", "d.qk>4000")
+        said = "OK TO MOVE: --fail-on leaves out what got worse. 1 accepted case is refused now. 16 answers compared, 15 same."
+        self.decided(rows(NEW, is_case), 0, said, "--fail-on", "worse")
 
     def test_a_known_failure_is_a_finding_where_the_baseline_was_right(self):
-        known = {"expectation": {"verdict": "crash", "met": True, "link": "a/b#1"}}
-        new = record([row(n, NEW, "crash", **known) if n == CASE else row(n, NEW) for n in NAMES])
+        new = rows(NEW, is_case, "crash")
+        new[0]["expectation"] = {"verdict": "crash", "met": True, "link": "a/b#1"}
         for before, code, said in (
-            (
-                "pass",
-                1,
-                "DO NOT MOVE: 1 accepted case fails now (1 known). 16 answers compared, 15 same.",
-            ),
+            ("pass", 1, "DO NOT MOVE: 1 accepted case fails now (1 known)."),
             (
                 "unsupported",
                 0,
-                "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known). 16 answers compared, 15 same.",
+                "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known).",
             ),
-            ("crash", 0, "OK TO MOVE: nothing got worse. 16 answers compared, 16 same."),
+            ("crash", 0, "OK TO MOVE: nothing got worse."),
         ):
-            self.assertEqual(
-                self.gate(
-                    record([row(n, verdict=before if n == CASE else "pass") for n in NAMES]), new
-                )[:2],
-                (code, said),
-            )
+            count = f" 16 answers compared, {15 + (before == 'crash')} same."
+            self.decided(new, code, said + count, old=rows(OLD, is_case, before))
 
-    def test_a_file_without_an_end_is_named_and_counts_where_it_holds_a_build_that_is_compared(
-        self,
-    ):
-        whole, cut = (
-            self.write("whole.jsonl", record([row(n, b) for b in (OLD, NEW) for n in NAMES])),
-            self.write("cut.jsonl", record([row(n, "9.14.0") for n in NAMES], complete=False)),
-        )
+    def test_a_file_without_an_end_is_named_and_counts_where_it_holds_a_build_of_the_two(self):
+        whole = self.write("whole.jsonl", rows(OLD) + rows(NEW))
+        cut = self.write("cut.jsonl", record(rows("9.14.0"), complete=False))
         for old, code in ((OLD, 0), ("9.14.0", 4)):
             got, out, _ = self.run_diff(whole, cut, f"--baseline={old}", f"--candidate={NEW}")
-            self.assertEqual(
-                (
-                    got,
-                    "Incomplete: cut.jsonl: the record has no end." in out,
-                    "whole.jsonl:" in out,
-                ),
-                (code, code == 4, False),
-                out,
-            )
-        self.write("cut.jsonl", record([row(n, "9.14.0") for n in NAMES]) + "x\nx\n")
-        self.assertIn(
-            "Incomplete: cut.jsonl: 2 unreadable lines.",
-            self.run_diff(whole, cut, "--baseline=9.14.0", f"--candidate={NEW}")[1],
-        )
-
-    def test_what_fail_on_leaves_out_is_not_called_nothing(self):
-        old = record([row(n) for n in NAMES])
-        lost = record([row(n, NEW, "unsupported" if n == CASE else "pass") for n in NAMES])
-        self.assertEqual(
-            self.gate(old, lost, "--fail-on", "worse")[:2],
-            (
-                0,
-                "OK TO MOVE: --fail-on leaves out what got worse. 1 accepted case is refused now. 16 answers compared, 15 same.",
-            ),
-        )
+            said = "Incomplete: cut.jsonl: the record has no end." in out
+            self.assertEqual((got, said, "whole.jsonl:" in out), (code, code == 4, False), out)
+        self.write("cut.jsonl", record(rows("9.14.0")) + "x\nx\n")
+        _, out, _ = self.run_diff(whole, cut, "--baseline=9.14.0", f"--candidate={NEW}")
+        self.assertIn("Incomplete: cut.jsonl: 2 unreadable lines.", out)
 
     def test_every_form_has_the_decision(self):
-        old, new = (
-            record([row(n) for n in NAMES]),
-            record([row(n, NEW, "unsupported") for n in NAMES]),
-        )
-        code, first, _ = self.gate(old, new, "--junit", self.folder / "j.xml", "--markdown")
-        self.assertEqual(
-            first,
-            "**DO NOT MOVE: 16 accepted cases are refused now. 16 answers compared, 0 same.**",
-        )
+        old, new = rows(), rows(NEW, "")
+        said = "DO NOT MOVE: 16 accepted cases are refused now. 16 answers compared, 0 same."
+        files = ("--junit", self.folder / "j.xml", "--page", self.folder / "page")
+        self.decided(new, 1, f"**{said}**", "--markdown", *files)
         decided = ET.parse(self.folder / "j.xml").getroot().find("testsuite/testcase")
-        self.assertEqual(
-            (decided.get("name"), decided.find("failure").get("message")),
-            ("decision", first.strip("*")),
-        )
-        self.assertEqual(
-            json.loads(self.gate(old, new, "--json")[1])["diff"]["decision"], "DO NOT MOVE"
-        )
-        self.assertIn(
-            f"::error title=FACTS%3A DO NOT MOVE::{first.strip('*')}\n",
-            self.gate(old, new, "--annotations")[2],
-        )
-        self.assertLessEqual(
-            len(
-                [
-                    line
-                    for line in self.gate(old, new, "--annotations")[2].splitlines()
-                    if line.startswith("::")
-                ]
-            ),
-            10,
-        )
+        found = decided.get("name"), decided.find("failure").get("message")
+        self.assertEqual(found, ("decision", said))
+        head = json.loads(self.gate(old, new, "--json")[1])["diff"]
+        self.assertEqual(head["decision"], "DO NOT MOVE")
+        out = self.gate(old, new, "--annotations")[2]
+        self.assertIn(f"::error title=FACTS%3A DO NOT MOVE::{said}\n", out)
+        self.assertLessEqual(len(re.findall("^::", out, re.M)), 10)
+        said = 'DO NOT MOVE <span class="clause">16 accepted cases are refused now.'
+        self.assertIn(said, (self.folder / "page/index.html").read_text(encoding="utf-8"))
 
     def test_builds_that_could_not_be_asked_are_an_answer_in_every_form(self):
-        said = "CANNOT TELL: cuDNN 9.28.1 could not be asked (no disk)."
+        why = "cuDNN 9.28.1 could not be asked (no disk)"
+        said = f"CANNOT TELL: {why}."
         for words, first in (
             ((), said),
             (("--markdown",), f"**{said}**"),
             (("--json",), {"diff": {"decision": "CANNOT TELL", "answer": said}}),
         ):
             args = diff.COMMAND.parse(["A", "--junit", str(self.folder / "j.xml"), *words])
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                diff_files.unasked("cuDNN 9.28.1 could not be asked (no disk)", args)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                diff_files.unasked(why, args)
             out = out.getvalue()
-            self.assertEqual(
-                json.loads(out) if "--json" in words else out.rstrip("\n").replace("\\", ""),
-                first,
-            )
+            found = json.loads(out) if "--json" in words else out.rstrip("\n").replace("\\", "")
+            self.assertEqual(found, first)
             self.assertEqual(support.junit_breaches(self.folder / "j.xml"), [])
-            self.assertEqual(
-                ET.parse(self.folder / "j.xml")
-                .getroot()
-                .find("testsuite/testcase/error")
-                .get("message"),
-                said,
-            )
+            error = ET.parse(self.folder / "j.xml").getroot().find("testsuite/testcase/error")
+            self.assertEqual(error.get("message"), said)
 
-    def test_a_test_of_junit_has_the_same_name_when_only_the_counts_differ(self):
-        def names(crashes):
-            rows = [row(n, NEW, "crash" if n in crashes else "pass") for n in NAMES]
-            self.gate(
-                record([row(n) for n in NAMES]), record(rows), "--junit", self.folder / "j.xml"
-            )
-            return [
-                case.get("name")
-                for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")
-            ]
-
-        f32 = [n for n in NAMES if "f32" in n]
-        self.assertEqual(names(f32), ["decision", "worse: dtype=f32: supported -> crash"])
-        self.assertEqual(names(f32), names(f32))
+    def test_a_test_of_junit_says_what_asking_took_and_names_no_count(self):
+        old, new = rows(wall_ms=1500), rows(NEW, "f32", "crash", wall_ms=500)
+        due = ["decision", "worse: dtype=f32: supported -> crash"]
+        self.assertEqual(self.junit(old, new), due)
+        self.assertEqual(self.junit(old[:-1], new[:-1]), due)
+        half = sum("f32" in n for n in NAMES)
+        self.assertEqual(self.junit(old, new, "time"), ["32.000", f"{2 * half:.3f}"])
 
     def test_a_test_of_junit_keeps_the_digits_of_types_and_of_no_size(self):
-        def names(said):
-            refusal = {"reason": {"class": "unsupported", "status": "S", "text": said}}
-            self.gate(
-                record([row(n) for n in NAMES]),
-                record([row(n, NEW, "unsupported", **refusal) for n in NAMES]),
-                "--junit",
-                self.folder / "j.xml",
-            )
-            return [
-                case.get("name")
-                for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")
-            ][1]
-
         for said, kept in (
             ("SDPA only supports FP16/BF16/FP8 I/O", "SDPA only supports FP16/BF16/FP8 I/O"),
             ("e4m3 and INT4 need sm_90 or SM100", "e4m3 and INT4 need sm_90 or SM100"),
             ("d 192 is above 128, 4MiB at 0x7ffd12ab", "d # is above #, #MiB at #"),
         ):
-            self.assertEqual(names(said), f"lost: every case: supported -> S: {kept}")
-
-    def test_a_test_of_junit_says_what_asking_took(self):
-        self.gate(
-            record([row(n, wall_ms=1500) for n in NAMES]),
-            record([row(n, NEW, "crash" if "f32" in n else "pass", wall_ms=500) for n in NAMES]),
-            "--junit",
-            self.folder / "j.xml",
-        )
-        times = {
-            case.get("name"): case.get("time")
-            for case in ET.parse(self.folder / "j.xml").getroot().iter("testcase")
-        }
-        self.assertEqual(
-            times,
-            {
-                "decision": "32.000",
-                "worse: dtype=f32: supported -> crash": f"{2 * sum('f32' in n for n in NAMES):.3f}",
-            },
-        )
-
-    def test_a_gate_writes_its_page(self):
-        old, new = (
-            record([row(n) for n in NAMES]),
-            record([row(n, NEW, "unsupported") for n in NAMES]),
-        )
-        code, _, _ = self.gate(old, new, "--page", self.folder / "page")
-        self.assertEqual(code, 1)
-        self.assertIn(
-            'DO NOT MOVE <span class="clause">16 accepted cases are refused now.',
-            (self.folder / "page/index.html").read_text(encoding="utf-8"),
-        )
+            name = self.junit(rows(), rows(NEW, "", **reason(said, "S")))[1]
+            self.assertEqual(name, f"lost: every case: supported -> S: {kept}")
 
 
 KNOWN = support.HERE.parents[1] / "cases/known"
@@ -266,142 +169,100 @@ KNOWN = support.HERE.parents[1] / "cases/known"
 
 class KnownFailures(Case):
     def known(self, build, verdict="crash", name="a/b#1", met=True, case=CASE, **more):
-        return row(
-            case, build, verdict, expectation={"verdict": "crash", "met": met, "link": name}, **more
-        )
+        expectation = {"verdict": "crash", "met": met, "link": name}
+        return row(case, build, verdict, expectation=expectation, **more)
 
     def check(self, old, new, said):
-        _, _, out = self.gate(record(old), record(new))
+        _, _, out = self.gate(old, new)
         self.assertIn(said, out)
         return out
 
     def test_those_that_still_fail_are_counted_by_name(self):
-        two = [self.known(b, case=n) for b in (OLD, NEW) for n in NAMES[:2]]
-        self.check(
-            two[:2], two[2:], "1 known failure still fails, 0 no longer fail, 0 got no answer."
-        )
-        self.check(
-            [self.known(OLD)],
-            [row(CASE, NEW, "crash")],
-            "1 known failure still fails, 0 no longer fail, 0 got no answer.",
-        )
-        out = self.gate(record([row(CASE)]), record([row(CASE, NEW)]))[2]
-        self.assertIn("No known failure is among these cases. ", out)
-        self.assertIn(
-            " failures that FACTS guards against are not in these cases: facts known check --cudnn 9.27.0 asks about these failures.",
-            out,
-        )
+        said = "1 known failure still fails, 0 no longer fail, 0 got no answer."
+        old, new = ([self.known(b, case=n) for n in NAMES[:2]] for b in (OLD, NEW))
+        self.check(old, new, said)
+        self.check([self.known(OLD)], [row(CASE, NEW, "crash")], said)
+        said = "No known failure is among these cases. "
+        out = self.check([row(CASE)], [row(CASE, NEW)], said)
+        said = " failures that FACTS guards against are not in these cases: facts known check --cudnn 9.27.0 asks about these failures."
+        self.assertIn(said, out)
 
     def test_a_failure_that_an_old_record_names_by_its_page_is_among_these_cases(self):
         entry = next(e for e in known.load(KNOWN) if not e.links and e.failures[0].guarded)
-        now, old, other = (
-            re.search(r"([0-9]+) failures that FACTS guards", self.gate(*records)[2])[1]
-            for name in (entry.link, f"docs/findings.md#{entry.name}", "a/b#1")
-            for records in [[record([self.known(b, name=name)]) for b in (OLD, NEW)]]
-        )
-        self.assertEqual((old, int(old) + 1), (now, int(other)))
+        counts = []
+        for name in (entry.link, f"docs/findings.md#{entry.name}", "a/b#1"):
+            out = self.gate(*([self.known(b, name=name)] for b in (OLD, NEW)))[2]
+            counts.append(int(re.search("([0-9]+) failures that FACTS guards", out)[1]))
+        self.assertEqual(counts, [counts[0], counts[0], counts[0] + 1])
 
     def test_those_that_are_right_now_are_listed_with_their_commands(self):
         said = "0 known failures still fail, 1 no longer fails, 0 got no answer."
-        command = "    no longer fails: a/b#1\n      facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm\n"
-        for new in (
-            row(CASE, NEW),
-            row(CASE, NEW, "unsupported"),
-            self.known(NEW, "pass", met=False),
-        ):
-            self.assertIn(command, self.check([self.known(OLD)], [new], said))
-        self.assertIn(command, self.check([row(CASE)], [self.known(NEW, "pass", met=False)], said))
-        self.check(
-            [self.known(OLD, case=n) for n in NAMES[:2]],
-            [row(NAMES[0], NEW), self.known(NEW, case=NAMES[1])],
-            "1 known failure still fails, 0 no longer fail",
+        command = (
+            "    no longer fails: a/b#1\n"
+            "      facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm\n"
         )
+        unmet = self.known(NEW, "pass", met=False)
+        for old, new in (
+            (self.known(OLD), row(CASE, NEW)),
+            (self.known(OLD), row(CASE, NEW, "unsupported")),
+            (self.known(OLD), unmet),
+            (row(CASE), unmet),
+        ):
+            self.assertIn(command, self.check([old], [new], said))
+        two = [self.known(OLD, case=n) for n in NAMES[:2]]
+        said = "1 known failure still fails, 0 no longer fail"
+        self.check(two, [row(NAMES[0], NEW), self.known(NEW, case=NAMES[1])], said)
 
     def test_those_that_could_not_be_asked_are_counted(self):
         said = "0 known failures still fail, 0 no longer fail, 1 got no answer."
+        guard = reason("rule x", kind="policy", rule="x")
         for new in (
-            [row(CASE, NEW, "inconclusive")],
-            [row(n, NEW) for n in NAMES[1:2]],
-            [
-                row(
-                    CASE,
-                    NEW,
-                    "unsupported",
-                    reason={"class": "policy", "text": "rule x", "rule": "x"},
-                )
-            ],
+            row(CASE, NEW, "inconclusive"),
+            row(NAMES[1], NEW),
+            row(CASE, NEW, "unsupported", **guard),
         ):
-            self.check([self.known(OLD)], new, said)
+            self.check([self.known(OLD)], [new], said)
         self.check([self.known(OLD, "wrong", grade="measured")], [row(CASE, NEW)], said)
 
 
 class Commands(Case):
-    def with_run(self, rows, **about):
+    def with_run(self, one, target=None, **about):
         """A record whose run and target lines say how it was asked."""
-        build, device = rows[0]["build"], rows[0]["device"]
-        target = {
-            "run": rows[0]["run"],
-            "build": build,
-            "device": device,
-            "cudnn": rows[0]["cudnn"],
-            **about.pop("target", {}),
-        }
-        run = {
-            "id": rows[0]["run"],
-            "started": "2026-11-21T10:00:00Z",
-            "targets": [{"build": build, "device": device}],
-            **about,
-        }
+        at = {key: one[key] for key in ("run", "build", "device", "cudnn")}
+        run = synthetic.head(one["run"], (one["build"], one["device"]), **about)
         return synthetic.text(
-            [
-                {"run": run},
-                {"target": target},
-                *rows,
-                {"end": {"run": run["id"], "complete": True, "rows": len(rows)}},
-            ]
+            [run, {"target": at | (target or {})}, one, synthetic.end(one["run"])]
         )
 
-    def group(self, *words, **about):
-        old = self.with_run([row(CASE)], **about)
-        about.pop("target", None)
-        code, _, out = self.gate(
-            old, self.with_run([row(CASE, NEW, "unsupported")], **about), "--json", *words
-        )
-        return json.loads(out.splitlines()[1])["group"]
+    def group(self, target=None, **about):
+        old = self.with_run(row(CASE), target, **about)
+        new = self.with_run(row(CASE, NEW, "unsupported"), **about)
+        return json.loads(self.gate(old, new, "--json")[2].splitlines()[1])["group"]
 
     def test_a_row_that_was_found_with_plan_is_repeated_with_plan(self):
         for do, more in (("plan", " --plan"), ("decide", "")):
             found = self.group(do=do)
-            self.assertEqual(
-                found["repro"],
-                f"facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm{more} --explain",
-            )
-            self.assertEqual(
-                found["bisect"],
-                f"facts bisect 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0..9.27.0 --device h100-sxm{more}",
-            )
+            words = "'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0{}9.27.0 --device h100-sxm"
+            self.assertEqual(found["repro"], f"facts decide {words.format(',')}{more} --explain")
+            self.assertEqual(found["bisect"], f"facts bisect {words.format('..')}{more}")
 
     def test_a_step_down_is_bisected_over_a_range_that_goes_up(self):
-        _, _, out = self.gate(record([row(CASE, NEW)]), record([row(CASE, OLD, "unsupported")]))
+        _, _, out = self.gate([row(CASE, NEW)], [row(CASE, OLD, "unsupported")])
         self.assertIn(" --cudnn 9.20.0..9.27.0 ", out)
 
     def test_a_build_that_is_a_folder_is_named_by_its_folder_and_not_bisected(self):
-        found = self.group(
-            target={
-                "origin": "folder",
-                "libraries": [{"path": "/opt/x/lib/libcudnn_graph.so.9", "in_build": True}],
-            }
-        )
+        libraries = [{"path": "/opt/x/lib/libcudnn_graph.so.9", "in_build": True}]
+        found = self.group({"origin": "folder", "libraries": libraries})
         self.assertIn(" --cudnn /opt/x/lib,9.27.0 ", found["repro"])
         self.assertIsNone(found["bisect"])
 
     def test_a_described_device_of_a_file_is_named_by_its_file(self):
-        found = self.group(command=["facts", "gate", "--device", "sm100-spec,my/h100.json"])
-        self.assertTrue(found["repro"].endswith(" --device my/h100.json --explain"), found["repro"])
-        self.assertIn(
-            " --device h100-sxm",
-            self.group(command=["facts", "gate", "--device", "h100-sxm,b.json"])["repro"],
-        )
+        for devices, named in (
+            ("sm100-spec,my/h100.json", "my/h100.json --explain"),
+            ("h100-sxm,b.json", "h100-sxm --explain"),
+        ):
+            found = self.group(command=["facts", "gate", "--device", devices])["repro"]
+            self.assertTrue(found.endswith(f" --device {named}"), found)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import support
 import synthetic
 from facts_reports.page import site
 from facts_reports.read import files
-from facts_reports.read.store import load
 
 
 class Files(unittest.TestCase):
@@ -29,45 +28,43 @@ class Files(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def test_exit_codes_say_what_happened(self):
-        self.assertEqual([c for c, _, _ in self.said], [0, 4])
-        self.assertEqual(support.run(self.at / "nothing.jsonl", "-o", self.at / "x")[0], 2)
-        self.assertEqual(support.run(self.at / "good.jsonl")[0], 2)
-        self.assertEqual(support.run(self.at / "good.jsonl", "--nonsense")[0], 2)
-        (self.at / "empty.jsonl").write_text("")
-        self.assertEqual(support.run(self.at / "empty.jsonl", "-o", self.at / "x")[0], 2)
-        self.assertEqual(support.run(self.at / "good.jsonl", "-o", "/dev/null")[0], 3)
+    def rows(self):
+        """(rows of the CSV, all of the JSON)"""
+        with (self.good / "results.csv").open(encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        return rows, json.loads((self.good / "results.json").read_text(encoding="utf-8"))
 
-    def test_bad_input_is_one_line(self):
-        _, _, err = support.run(self.at / "nothing.jsonl", "-o", self.at / "x")
+    def test_exit_codes_say_what_happened_and_bad_input_is_one_line(self):
+        self.assertEqual([c for c, _, _ in self.said], [0, 4])
+        (self.at / "empty.jsonl").write_text("")
+        good, out = self.at / "good.jsonl", ("-o", self.at / "x")
+        for code, *args in (
+            (2, good),
+            (2, good, "--nonsense"),
+            (2, self.at / "empty.jsonl", *out),
+            (3, good, "-o", "/dev/null"),
+            (2, self.at / "nothing.jsonl", *out),
+        ):
+            found, _, err = support.run(*args)
+            self.assertEqual(found, code, args)
         self.assertEqual(err.count("\n"), 1)
         self.assertIn("nothing.jsonl", err)
 
-    def test_every_file_has_every_row(self):
-        with (self.good / "results.csv").open(encoding="utf-8") as f:
-            rows = list(csv.DictReader(f))
-        whole = json.loads((self.good / "results.json").read_text(encoding="utf-8"))
+    def test_every_file_has_every_row_and_says_when_it_was_asked_and_of_which_suite(self):
+        rows, whole = self.rows()
         cases = ElementTree.parse(self.good / "junit.xml").getroot().iter("testcase")
         self.assertEqual([len(rows), len(whole["rows"]), len(list(cases))], [608] * 3)
         self.assertEqual(whole["totals"]["planned"], 608)
         nan = [r for r in rows if r["outcome"] == "nan"]
-        self.assertEqual(len(nan), 18)
+        self.assertEqual((len(nan), {r["ratio"] for r in nan}), (18, {"inf"}))
         self.assertIn("got nan", nan[0]["worst"])
-
-    def test_every_row_says_when_it_was_asked_and_of_which_suite(self):
-        with (self.good / "results.csv").open(encoding="utf-8") as f:
-            rows = list(csv.DictReader(f))
-        whole = json.loads((self.good / "results.json").read_text(encoding="utf-8"))
         due = ("2026-11-20T09:30:00Z", "FACTS 0.1.0", "5f0c3a9e12d47b68")
-        self.assertEqual(
-            [whole[key] for key in ("asked", "tolerances", "suites")], [due[0], [due[1]], [due[2]]]
-        )
+        found = [whole[key] for key in ("asked", "tolerances", "suites")]
+        self.assertEqual(found, [due[0], [due[1]], [due[2]]])
         for row in (*rows, *whole["rows"]):
             self.assertEqual(tuple(row[key] for key in ("asked", "tolerance", "suite_hash")), due)
-        self.assertEqual({row["ratio"] for row in rows if row["outcome"] == "nan"}, {"inf"})
-        self.assertEqual(
-            [str(row["ratio"] or "") for row in whole["rows"]], [row["ratio"] for row in rows]
-        )
+        ratios = [str(row["ratio"] or "") for row in whole["rows"]]
+        self.assertEqual(ratios, [row["ratio"] for row in rows])
 
     def test_a_spreadsheet_runs_nothing(self):
         with (self.bad / "results.csv").open(encoding="utf-8") as f:
@@ -78,10 +75,8 @@ class Files(unittest.TestCase):
     def test_junit_tells_failures_errors_and_skips_apart(self):
         root = ElementTree.parse(self.good / "junit.xml").getroot()
         suite = next(s for s in root if s.get("name") == "9.14.0 on h100-sxm")
-        self.assertEqual(
-            [suite.get(k) for k in ("tests", "failures", "errors", "skipped")],
-            ["76", "1", "1", "10"],
-        )
+        found = [suite.get(k) for k in ("tests", "failures", "errors", "skipped")]
+        self.assertEqual(found, ["76", "1", "1", "10"])
         failure = next(c for c in suite if c.find("failure") is not None)
         self.assertEqual(failure.get("classname"), "facts.fwd.sm90.cudnn9.14.0")
         self.assertIn("facts repro", failure.find("failure").text)
@@ -94,29 +89,20 @@ class Files(unittest.TestCase):
     def test_names_of_junit_stay_when_only_the_counts_differ(self):
         from facts_reports.page import exports
 
-        named = []
+        all_, exports.JUNIT_ALL = exports.JUNIT_ALL, 10
+        self.addCleanup(setattr, exports, "JUNIT_ALL", all_)
+        named, junit = [], self.at / "some.xml"
         for extra in (0, 3):
-            store = support.store(
-                self.folder.name, synthetic.text(synthetic.record(extra=extra)), "some.jsonl"
-            )
-            exports.JUNIT_ALL, all_ = 10, exports.JUNIT_ALL
-            exports.write_junit(store, Path(self.folder.name) / "some.xml", "some")
-            exports.JUNIT_ALL = all_
-            self.assertEqual(support.junit_breaches(Path(self.folder.name) / "some.xml"), [])
-            named.append(
-                [
-                    s.get("name")
-                    for s in ElementTree.parse(Path(self.folder.name) / "some.xml").getroot()
-                ]
-            )
-        self.assertEqual(named[0], named[1])
+            lines = synthetic.text(synthetic.record(extra=extra))
+            exports.write_junit(support.store(self.at, lines, "some.jsonl"), junit, "some")
+            self.assertEqual(support.junit_breaches(junit), [])
+            named.append([s.get("name") for s in ElementTree.parse(junit).getroot()])
+        self.assertEqual(*named)
 
     def test_hostile_text_makes_valid_xml_and_json(self):
         ElementTree.parse(self.bad / "junit.xml")
-        json.loads(
-            (self.bad / "results.json").read_text(encoding="utf-8"),
-            parse_constant=lambda c: self.fail(c),
-        )
+        text = (self.bad / "results.json").read_text(encoding="utf-8")
+        json.loads(text, parse_constant=self.fail)
 
     def test_the_overview_is_small(self):
         for folder in (self.good, self.bad):
@@ -124,65 +110,49 @@ class Files(unittest.TestCase):
             self.assertLessEqual(size, 4096)
             self.assertGreater(size, 300)
         text = (self.good / "summary.md").read_text(encoding="utf-8")
-        self.assertIn(
-            "5 findings in 3 cases: 1 crash, 1 wrong and 3 unwritten; also 18 known failures.", text
-        )
+        said = "5 findings in 3 cases: 1 crash, 1 wrong and 3 unwritten; also 18 known failures."
+        self.assertIn(said, text)
         self.assertIn("and 5 cases like it", text)
 
     def test_the_page_holds_no_markup_of_the_record_and_asks_nobody(self):
+        known = "#compare-title #rows-title results.csv results.json junit.xml".split()
+
         class Reader(HTMLParser):
-            tags, scripts = [], 0
+            tags = []
 
             def handle_starttag(self, tag, attrs):
                 self.tags.append(tag)
-                assert not any(
-                    name in ("src", "href", "srcset")
-                    and value
-                    not in (
-                        "#compare-title",
-                        "#rows-title",
-                        "results.csv",
-                        "results.json",
-                        "junit.xml",
-                    )
-                    or name.startswith("on")
-                    for name, value in attrs
-                ), (tag, attrs)
+                for name, value in attrs:
+                    asks = name in ("src", "href", "srcset") and value not in known
+                    assert not asks and not name.startswith("on"), (tag, attrs)
 
         reader = Reader()
         page = (self.bad / "index.html").read_text(encoding="utf-8")
         reader.feed(page)
-        columns = page.count(
-            '\n<script type="application/json" data-column="'
-        )  # data too, and nobody else's: a '<' of the record is escaped
-        # the data, and the page's own script
-        self.assertEqual(
-            (
-                reader.tags.count("script") - columns,
-                reader.tags.count("img"),
-                reader.tags.count("link"),
-                page.count("\n<script>"),
-            ),
-            (2, 0, 0, 1),
-        )
-        data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+        script = '<script type="application/json" '
+        # Columns are data too, and nobody else's: a '<' of the record is escaped.
+        columns = page.count(f'\n{script}data-column="')
+        counts = [reader.tags.count(tag) for tag in ("script", "img", "link")]
+        # The data, and the page's own script.
+        self.assertEqual((counts, page.count("\n<script>")), ([2 + columns, 0, 0], 1))
+        data = page.split(f'{script}id="data">')[1].split("</script>")[0]
         self.assertNotIn("<", data)
-        self.assertIn(
-            synthetic.MARKUP, json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"')
-        )
+        data = json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"')
+        self.assertIn(synthetic.MARKUP, data)
         self.assertIn("Content-Security-Policy", page)
 
     def test_the_same_records_make_the_same_bytes(self):
         support.run(self.at / "good.jsonl", "-o", self.at / "again")
         for name in ("index.html", "results.csv", "results.json", "summary.md", "junit.xml"):
-            self.assertEqual(
-                (self.good / name).read_bytes(), (self.at / "again" / name).read_bytes(), name
-            )
+            one, other = (self.at / folder / name for folder in ("good", "again"))
+            self.assertEqual(one.read_bytes(), other.read_bytes(), name)
+
+    def issue(self, name, case):
+        code, out, _ = support.run(self.at / f"{name}.jsonl", "--issue", case)
+        return code, out
 
     def test_an_issue_body_has_all_that_its_reader_asks(self):
-        code, out, _ = support.run(
-            self.at / "good.jsonl", "--issue", "dtype=bf16 pass=bwd fill=neglse s=192"
-        )
+        code, out = self.issue("good", "dtype=bf16 pass=bwd fill=neglse s=192")
         self.assertEqual(code, 0)
         for word in (
             "## nan: `pass=bwd dtype=bf16 s=192 fill=neglse`",
@@ -192,38 +162,31 @@ class Files(unittest.TestCase):
             "9.27.0",
         ):
             self.assertIn(word, out)
-        self.assertEqual(support.run(self.at / "good.jsonl", "--issue", "pass=fwd dtype=f32")[0], 2)
+        self.assertEqual(self.issue("good", "pass=fwd dtype=f32")[0], 2)
 
     def test_a_copied_command_is_quoted_for_the_shell(self):
-        _, out, _ = support.run(
-            self.at / "bad.jsonl", "--issue", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '"
-        )
+        _, out = self.issue("bad", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '")
         self.assertIn("facts repro 'pass=bwd dtype=bf16 b=1'\\''; touch /tmp/owned; '\\'''", out)
 
     def test_more_rows_than_a_page_can_hold_are_in_the_files_and_the_page_says_so(self):
         most, site.MOST_ROWS = site.MOST_ROWS, 100
         self.addCleanup(setattr, site, "MOST_ROWS", most)
-        path = self.at / "many.jsonl"
-        path.write_text(synthetic.text(synthetic.record()))
-        code, _, err = support.run(path, "-o", self.at / "page")
+        code, _, err = support.run(self.at / "good.jsonl", "-o", self.at / "page")
         html = (self.at / "page/index.html").read_text()
         self.assertEqual(code, 0)
         self.assertIn("too many rows for one page", err)
         self.assertRegex(html, r"\d+ rows are too many for one page")
         self.assertNotIn("application/json", html)
-        self.assertEqual(
-            len((self.at / "page/results.csv").read_text().splitlines()),
-            1 + load([path]).totals()["rows"],
-        )
+        lines = (self.at / "page/results.csv").read_text().splitlines()
+        self.assertEqual(len(lines), 1 + len(self.rows()[0]))
 
     def test_a_disk_without_room_leaves_the_old_file_and_is_named(self):
         path = self.at / "kept" / "some.known"
         path.parent.mkdir()
         path.write_text("old")
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(
-            resource.RLIMIT_FSIZE, (4096, hard)
-        )  # as a full disk, an error that names no file
+        # As a full disk, an error that names no file.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
         try:
             with self.assertRaises(OSError) as caught:
                 files.write(path, 100000 * "x")

@@ -39,6 +39,9 @@ More: of it.
 """
 
 
+WRONG = "pass=bwd dtype=e4m3 s=200 guards=off"
+
+
 class Temporary(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -79,35 +82,31 @@ class Ranges(unittest.TestCase):
 class Files(Temporary):
     def test_a_failure_becomes_a_guard_for_each_number_of_its_kernel(self):
         guard, suspected = self.read().failures[0].guard()
-        self.assertEqual(
-            [(r.engine, r.cudnn_from, r.cudnn_to, r.sm_from, r.sm_to) for r in guard.rules],
-            [(1, 91400, 91499, 90, 90), (7, 91500, 92699, 90, 90)],
-        )
-        self.assertEqual(
-            [(r.engine, r.sm_from, r.sm_to) for r in suspected.rules], [(1, 80, 89), (7, 80, 89)]
-        )
+        keys = ("engine", "cudnn_from", "cudnn_to", "sm_from", "sm_to")
+        found = [[getattr(rule, key) for key in keys] for rule in guard.rules]
+        self.assertEqual(found, [[1, 91400, 91499, 90, 90], [7, 91500, 92699, 90, 90]])
+        found = [(r.engine, r.sm_from, r.sm_to) for r in suspected.rules]
+        self.assertEqual(found, [(1, 80, 89), (7, 80, 89)])
         self.assertIn("Suspected: it was seen on sm_90", suspected.why)
         self.assertNotIn("uspected", guard.why)
         self.assertIn("seq_q is", guards.emit([guard, suspected]))
 
     def test_a_kernel_that_a_version_does_not_offer_has_no_rule_there(self):
-        guard = (
-            self.read(
-                FILE.replace("engine: general", "engine: hopper").replace(
-                    "seen: 9.14.0", "seen: 9.12.0 9.14.0"
-                )
-            )
-            .failures[0]
-            .guard()[0]
-        )
+        text = FILE.replace("engine: general", "engine: hopper")
+        text = text.replace("seen: 9.14.0", "seen: 9.12.0 9.14.0")
+        guard = self.read(text).failures[0].guard()[0]
         self.assertEqual([(r.engine, r.cudnn_from) for r in guard.rules], [(5, 91300), (9, 91500)])
 
+    def holds(self, where, case, **row):
+        """Whether an expectation is of a row."""
+        said = cases.parse(f"pass=bwd dtype=e4m3 {case}")
+        tree = predicate.parse(where)
+        return predicate.holds(tree, lambda key: row.get(key) or cases.value_of(said, key))
+
     def test_a_plan_that_does_not_compile_is_known_without_a_gpu_too(self):
-        mixed = FILE.replace(
-            "failure:\nverdict: wrong\n", "failure:\nverdict: wrong/build_fail?\n"
-        ).replace("\nverdict: wrong\n\n", "\nverdict: wrong build_fail\n\n", 1)
-        tree = predicate.parse(self.read(mixed).failures[0].expectations()[0][0])
-        said = cases.parse("pass=bwd dtype=e4m3 s=200 guards=off")
+        mixed = FILE.replace("failure:\nverdict: wrong\n", "failure:\nverdict: wrong/build_fail?\n")
+        mixed = mixed.replace("\nverdict: wrong\n\n", "\nverdict: wrong build_fail\n\n", 1)
+        where = self.read(mixed).failures[0].expectations()[0][0]
         for grade, verdict, holds in (
             ("measured", "wrong", True),
             ("measured", "pass", True),
@@ -115,42 +114,25 @@ class Files(Temporary):
             ("decided", "supported", False),
         ):
             row = {"engine": "7", "cudnn": "9.19.0", "sm": "90", "grade": grade, "verdict": verdict}
-            with self.subTest(grade=grade, verdict=verdict):
-                self.assertEqual(
-                    predicate.holds(
-                        tree, lambda key, row=row: row.get(key) or cases.value_of(said, key)
-                    ),
-                    holds,
-                )
+            self.assertEqual(self.holds(where, "s=200 guards=off", **row), holds, row)
 
     def test_a_failure_becomes_expectations_that_hold_where_it_does(self):
         (where, suspected), (elsewhere, seldom) = self.read().failures[0].expectations()
         self.assertEqual((suspected, seldom), (False, True))
-        tree = predicate.parse(where)
-        for engine, version, sm, s, word, holds in (
-            ("1", "9.14.0", "90", 200, "off", True),
-            ("7", "9.18.1", "90", 200, "off", True),
-            ("7", "9.26.1", "90", 200, "off", True),
-            ("7", "9.27.0", "90", 200, "off", False),
-            ("7", "9.30.0", "90", 200, "off", False),
-            ("7", "9.14.0", "90", 200, "off", False),
-            ("1", "9.13.0", "90", 200, "off", False),
-            ("1", "9.14.0", "80", 200, "off", False),
-            ("1", "9.14.0", "90", 256, "off", False),
-            ("1", "9.14.0", "90", 200, "on", False),
-        ):
+        for line in """1 9.14.0 90 200 off yes
+            7 9.18.1 90 200 off yes
+            7 9.26.1 90 200 off yes
+            7 9.27.0 90 200 off no
+            7 9.30.0 90 200 off no
+            7 9.14.0 90 200 off no
+            1 9.13.0 90 200 off no
+            1 9.14.0 80 200 off no
+            1 9.14.0 90 256 off no
+            1 9.14.0 90 200 on no""".splitlines():
+            engine, version, sm, s, word, holds = line.split()
+            case = f"s={s}" + (" guards=off" if word == "off" else "")
             row = {"engine": engine, "cudnn": version, "sm": sm, "grade": "measured"}
-            said = cases.parse(
-                f"pass=bwd dtype=e4m3 s={s}" + (" guards=off" if word == "off" else "")
-            )
-            with self.subTest(engine=engine, version=version, sm=sm, s=s, guards=word):
-                self.assertEqual(
-                    predicate.holds(
-                        tree,
-                        lambda key, row=row, said=said: row.get(key) or cases.value_of(said, key),
-                    ),
-                    holds,
-                )
+            self.assertEqual(self.holds(where, case, **row), holds == "yes", line)
         self.assertIn("sm>=80 & sm<=89", elsewhere)
         self.assertIn("wrong? ", expectations.write([self.read()]))
 
@@ -172,69 +154,57 @@ class Files(Temporary):
         )
 
     def test_each_mistake_is_one_line_with_its_place(self):
-        for change, place, words in (
-            (("title: Something is wrong.\n", ""), ":1:", "title is missing"),
-            (("kind: number", "kind: numbr"), ":2:", "none of"),
-            (("verdict: wrong\n\n", "verdict: wrng\n\n"), ":3:", "verdict"),
-            (("titel", "titel"), "", ""),
+        for old, new, place, words in (
+            ("title: Something is wrong.\n", "", ":1:", "title is missing"),
+            ("kind: number", "kind: numbr", ":2:", "none of"),
+            ("verdict: wrong\n\n", "verdict: wrng\n\n", ":3:", "verdict"),
+            ("kind:", "kinds:", ":2:", "'kinds' is not a key here; did you mean kind?"),
             (
-                ("kind: number", "kinds: number"),
-                ":2:",
-                "'kinds' is not a key here; did you mean kind?",
-            ),
-            (
-                ("pass=bwd & dtype=e4m3 & s.q", "pass=bwd & dtyp=e4m3 & s.q"),
+                "dtype=e4m3 & ",
+                "dtyp=e4m3 & ",
                 ":7:",
                 "when: column 12: no key 'dtyp'; nearest: dtype",
             ),
-            (("engine: general", "engine: generl"), ":8:", "did you mean general?"),
-            (("sm: 90\nsuspected: 80..89\n", ""), ":5:", "sm: is missing"),
-            (("sm: 90", "sm: sm_90"), ":9:", "is not an architecture"),
+            ("engine: general", "engine: generl", ":8:", "did you mean general?"),
+            ("sm: 90\nsuspected: 80..89\n", "", ":5:", "sm: is missing"),
+            ("sm: 90", "sm: sm_90", ":9:", "is not an architecture"),
+            (" 9.19.0; H100, a record", "", ":11:", "what showed it is missing"),
+            ("seen: 9.14.0 9.19.0;", "seen: newest;", ":11:", "'newest' is not a version"),
             (
-                ("seen: 9.14.0 9.19.0; H100, a record", "seen: 9.14.0"),
-                ":11:",
-                "what showed it is missing",
-            ),
-            (("seen: 9.14.0 9.19.0;", "seen: newest;"), ":11:", "'newest' is not a version"),
-            (
-                ("right: 9.27.0;", "right: 9.19.0;"),
+                "right: 9.27.0;",
+                "right: 9.19.0;",
                 ":12:",
                 "9.19.0 was seen failing and is also listed as right",
             ),
-            (("date: 2026-11-22", "date: today"), ":13:", "date"),
-            (("instead: pad\n", ""), ":14:", "belong together"),
-            (("cases:\npass=bwd dtype=e4m3 s=200 guards=off\n", ""), ":1:", "no section 'cases:'"),
-            (("kind: number", "kind: number\nkind: number"), ":3:", "given twice"),
-            (("failure:\n", "failure: No Label\n"), ":5:", "not a label"),
+            ("date: 2026-11-22", "date: today", ":13:", "date"),
+            ("instead: pad\n", "", ":14:", "belong together"),
+            (f"cases:\n{WRONG}\n", "", ":1:", "no section 'cases:'"),
+            ("kind: number", "kind: number\nkind: number", ":3:", "given twice"),
+            ("failure:\n", "failure: No Label\n", ":5:", "not a label"),
         ):
-            if change[0] == change[1]:
-                continue
-            with self.subTest(change=change[1]):
-                self.assertIn(change[0], FILE)
+            with self.subTest(new or old):
+                self.assertIn(old, FILE)
                 with self.assertRaises(known.KnownError) as raised:
-                    self.read(FILE.replace(change[0], change[1], 1))
+                    self.read(FILE.replace(old, new, 1))
                 self.assertIn("x.known" + place, str(raised.exception))
                 self.assertIn(words, str(raised.exception))
                 self.assertNotIn("\n", str(raised.exception))
 
     def test_what_a_terminal_would_obey_is_refused_with_its_place(self):
-        for bad in ("\x1b[31m", "\x9b", "\u202e", "\ufeff", "a\rb", "\x00"):
-            with self.assertRaisesRegex(known.KnownError, r"x\.known:4: a control character"):
-                self.put("x.known", "")
-                (Path(self.folder.name) / "x.known").write_bytes(
-                    FILE.replace("\n\n", f"\n{bad}\n", 1).encode()
-                )
+        path = self.put("x.known", "")
+        good, control = FILE.encode(), "a control character"
+        words = ("\x1b[31m", "\x9b", "\u202e", "\ufeff", "a\rb", "\x00")
+        bad = [(good.replace(b"\n\n", f"\n{w}\n".encode(), 1), f"4: {control}") for w in words]
+        for data, said in (*bad, (good.replace(b"pad", b"p\xe4d"), "15: not UTF-8")):
+            path.write_bytes(data)
+            with self.assertRaisesRegex(known.KnownError, rf"x\.known:{said}"):
                 known.load(self.folder.name)
-        (Path(self.folder.name) / "x.known").write_bytes(FILE.encode().replace(b"pad", b"p\xe4d"))
-        with self.assertRaisesRegex(known.KnownError, r"x\.known:15: not UTF-8"):
-            known.load(self.folder.name)
-        (Path(self.folder.name) / "x.known").write_bytes(FILE.replace("\n", "\r\n").encode())
+        path.write_bytes(good.replace(b"\n", b"\r\n"))
         self.assertEqual(known.load(self.folder.name)[0].title, "Something is wrong.")
 
     def test_a_version_that_is_none_is_older_than_all(self):
-        self.assertEqual(
-            [known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")], [0, 0, 0, 92000]
-        )
+        found = [known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")]
+        self.assertEqual(found, [0, 0, 0, 92000])
 
     def test_a_mistake_in_the_families_has_its_place(self):
         for text in ("general 1\n", "general: 1, 7\n", "general: x\n", "general: 1, 7 from soon\n"):
@@ -243,19 +213,9 @@ class Files(Temporary):
                 known.load(self.folder.name)
 
 
-def answer(case, verdict, version="9.28.1", sm=90, grade="measured", engine=7, device="h200"):
-    return {
-        "case": case,
-        "verdict": verdict,
-        "cudnn": version,
-        "sm": sm,
-        "grade": grade,
-        "engine": engine,
-        "device": device,
-        "run": 1,
-        "build": version,
-        "config": 0,
-    }
+def answer(verdict, version="9.28.1", case=WRONG, **more):
+    about = {"sm": 90, "grade": "measured", "engine": 7, "device": "h200", "config": 0, **more}
+    return {"case": case, "verdict": verdict, "cudnn": version, "build": version, "run": 1} | about
 
 
 class Rows:
@@ -268,46 +228,41 @@ class Rows:
         return [(i, row) for i, row in enumerate(self.kept)]
 
 
-WRONG = "pass=bwd dtype=e4m3 s=200 guards=off"
-
-
 class Observations(Temporary):
     def seen(self, *rows, do="run", text=FILE):
         entry = self.read(text)
         return entry, observe.observe([entry], Rows(*rows, do=do))
 
+    def words(self, *rows, **how):
+        return [one.word for one in self.seen(*rows, **how)[1]]
+
     def test_one_failing_result_is_a_failing_version_and_only_right_ones_a_right_one(self):
-        for verdicts, word in (
-            (["wrong"], "seen"),
-            (["pass", "wrong"], "seen"),
-            (["pass", "pass"], "right"),
-        ):
-            _, seen = self.seen(*(answer(WRONG, v) for v in verdicts))
-            self.assertEqual([s.word for s in seen], [word], verdicts)
+        for verdicts, word in (("wrong", "seen"), ("pass wrong", "seen"), ("pass pass", "right")):
+            self.assertEqual(self.words(*map(answer, verdicts.split())), [word], verdicts)
 
     def test_what_did_not_run_or_asked_with_guards_or_about_another_engine_shows_nothing(self):
         for row in (
-            answer(WRONG, "inconclusive"),
-            answer(WRONG, "unsupported"),
-            answer(WRONG, "supported", grade="decided"),
-            answer(WRONG.replace(" guards=off", ""), "pass"),
-            answer(WRONG, "pass", engine=6),
-            answer(WRONG, "pass", sm=100),
-            answer("pass=bwd dtype=e4m3 s=256 guards=off", "pass"),
+            answer("inconclusive"),
+            answer("unsupported"),
+            answer("supported", grade="decided"),
+            answer("pass", case=WRONG.replace(" guards=off", "")),
+            answer("pass", engine=6),
+            answer("pass", sm=100),
+            answer("pass", case="pass=bwd dtype=e4m3 s=256 guards=off"),
         ):
-            self.assertEqual(self.seen(row)[1], [], row)
+            self.assertEqual(self.words(row), [], row)
 
     def test_a_crash_is_gone_only_when_what_is_accepted_also_compiles(self):
         text = FILE.replace("verdict: wrong", "verdict: crash").replace("engine: general\n", "")
-        for row, do, words in (
-            (answer(WRONG, "supported", grade="decided"), "decide", []),
-            (answer(WRONG, "supported", grade="decided"), "plan", ["right"]),
-            (answer(WRONG, "unsupported", grade="decided"), "decide", ["right"]),
-            (answer(WRONG, "crash", grade="decided", engine=None), "decide", ["seen"]),
+        for verdict, do, words in (
+            ("supported", "decide", []),
+            ("supported", "plan", ["right"]),
+            ("unsupported", "decide", ["right"]),
+            ("crash", "decide", ["seen"]),
         ):
-            self.assertEqual(
-                [s.word for s in self.seen(row, do=do, text=text)[1]], words, (row, do)
-            )
+            engine = None if verdict == "crash" else 7
+            row = answer(verdict, grade="decided", engine=engine)
+            self.assertEqual(self.words(row, do=do, text=text), words, (verdict, do))
 
     def test_only_what_the_file_does_not_say_is_proposed(self):
         for version, verdict, fresh, wrong in (
@@ -318,50 +273,48 @@ class Observations(Temporary):
             ("9.19.0", "pass", 0, 1),
             ("9.27.0", "wrong", 0, 1),
         ):
-            _, seen = self.seen(answer(WRONG, verdict, version))
-            self.assertEqual(
-                tuple(map(len, observe.news(seen))), (fresh, wrong), (version, verdict)
-            )
+            news = observe.news(self.seen(answer(verdict, version))[1])
+            self.assertEqual([len(one) for one in news], [fresh, wrong], (version, verdict))
 
     def test_a_proposal_stands_behind_the_last_observation_and_is_read_again(self):
-        _, seen = self.seen(answer(WRONG, "wrong", "9.28.1"))
-        ((path, (before, after)),) = observe.proposals(observe.news(seen)[0], "new.jsonl").items()
-        self.assertEqual(
-            [line for line in after if line not in before], ["seen: 9.28.1; h200, new.jsonl"]
-        )
-        self.assertEqual(
-            after[after.index("seen: 9.28.1; h200, new.jsonl") - 1],
-            "right: 9.27.0; H100, another record",
-        )
+        news = observe.news(self.seen(answer("wrong"))[1])[0]
+        ((path, (before, after)),) = observe.proposals(news, "new.jsonl").items()
+        line = "seen: 9.28.1; h200, new.jsonl"
+        self.assertEqual([one for one in after if one not in before], [line])
+        last = after[after.index(line) - 1]
+        self.assertEqual(last, "right: 9.27.0; H100, another record")
         Path(path).write_text("\n".join(after), encoding="utf-8")
-        self.assertEqual(
-            known.load(self.folder.name)[0].failures[0].ranges, [(91400, 92700), (92801, 0)]
-        )
+        ranges = known.load(self.folder.name)[0].failures[0].ranges
+        self.assertEqual(ranges, [(91400, 92700), (92801, 0)])
+
+    def observed(self, other, doubts=None):
+        """What two files say of a result."""
+        self.put("x.known", FILE)
+        self.put("y.known", other)
+        rows = Rows(answer("wrong"))
+        seen = observe.observe(known.load(self.folder.name), rows, doubts)
+        return [one.failure.entry.name for one in seen]
 
     def test_a_failure_that_holds_explains_a_result_that_another_one_would_fit_too(self):
         other = FILE.replace("right: 9.27.0; H100, another record\n", "")
-        self.put("y.known", other)
-        self.read()
-        entries = known.load(self.folder.name)
-        seen = observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")))
-        self.assertEqual([s.failure.entry.name for s in seen], ["y"])
+        self.assertEqual(self.observed(other), ["y"])
 
     def test_a_result_that_is_new_to_several_failures_is_left_to_a_person(self):
-        self.put("y.known", FILE)
-        self.read()
-        entries, doubts = known.load(self.folder.name), []
-        self.assertEqual(
-            observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), []
-        )
+        doubts = []
+        self.assertEqual(self.observed(FILE, doubts), [])
         self.assertEqual(doubts, [(WRONG, "9.28.1", ["x", "y"])])
 
     def test_the_counts_are_of_failures_that_the_version_is_expected_to_have(self):
-        entry, seen = self.seen(answer(WRONG, "wrong", "9.20.0"))
-        self.assertEqual(observe.summary([entry], seen, ["9.20.0"]), ({"x"}, set(), set()))
-        entry, seen = self.seen(answer(WRONG, "pass", "9.20.0"))
-        self.assertEqual(observe.summary([entry], seen, ["9.20.0"]), (set(), {"x"}, set()))
-        self.assertEqual(observe.summary([entry], [], ["9.20.0"]), (set(), set(), {"x"}))
-        self.assertEqual(observe.summary([entry], [], ["9.27.0"]), (set(), set(), set()))
+        for verdict, version, place in (
+            ("wrong", "9.20.0", 0),
+            ("pass", "9.20.0", 1),
+            ("", "9.20.0", 2),
+            ("", "9.27.0", 3),
+        ):
+            rows = [answer(verdict, version)] if verdict else []
+            entry, seen = self.seen(*rows)
+            due = tuple({"x"} if i == place else set() for i in range(3))
+            self.assertEqual(observe.summary([entry], seen, [version]), due)
 
 
 class TheProjectsOwn(unittest.TestCase):
@@ -394,30 +347,20 @@ class TheProjectsOwn(unittest.TestCase):
 
     def test_what_is_guarded_and_shown_is_asked_without_guards(self):
         for entry in self.entries:
-            asked = [
-                line for kind, _, _, lines in entry.groups if kind == "cases" for line in lines
-            ]
+            asked = [line for kind, *_, lines in entry.groups if kind == "cases" for line in lines]
             if any(f.guarded and f.shows for f in entry.failures):
                 self.assertTrue(any("guards=off" in line for line in asked), entry.name)
 
     def test_every_failing_row_of_the_kept_runs_and_of_the_newest_searches_is_explained(self):
         lines = expectations.read(expectations.write(self.entries, before_guards=True))
-        records = sorted(
-            path
-            for name in (
-                "h?00-known*.xz",
-                "h100-fuzz3*.xz",
-                "h100-nightly-9.14.0*.xz",
-                "h100-peers-9.14.0*.xz",
-            )
-            for path in (HOME / "reports/catalogue").glob(name)
-        )
+        names = "h?00-known* h100-fuzz3* h100-nightly-9.14.0* h100-peers-9.14.0*"
+        catalogue = HOME / "reports/catalogue"
+        records = sorted(path for name in names.split() for path in catalogue.glob(f"{name}.xz"))
         self.assertGreater(len(records), 9)
         for record in records:
             _, failed = expectations.unexplained(load([record]), lines)
-            self.assertEqual(
-                [(row["cudnn"], row["verdict"], row["case"]) for row in failed], [], record.name
-            )
+            found = [(row["cudnn"], row["verdict"], row["case"]) for row in failed]
+            self.assertEqual(found, [], record.name)
 
 
 if __name__ == "__main__":

@@ -12,28 +12,25 @@ from facts_reports.read import reader
 CASE = "pass=fwd dtype=bf16"
 
 
+PLAN = {"build": "B", "device": "D", "kind": "described"}
+
+
 def run(name="1", suite="s", started="2026-01-01", **more):
-    return {
-        "run": {
-            "id": name,
-            "suite_hash": suite,
-            "started": started,
-            "cases": 1,
-            "targets": [{"build": "B", "device": "D", "kind": "described"}],
-            **more,
-        }
-    }
+    about = {"id": name, "suite_hash": suite, "started": started, "cases": 1, "targets": [PLAN]}
+    return {"run": {**about, **more}}
 
 
 def row(verdict="pass", case=CASE, run_id="1", device="D", **more):
     return {"case": case, "build": "B", "device": device, "verdict": verdict, "run": run_id, **more}
 
 
-LATE = {
-    "verdict": "inconclusive",
-    "stage": "reference",
-    "reason": {"class": "internal", "text": "the reference was not ready in time"},
-}
+def rows_of(lines):
+    return [line for line in lines if "case" in line]
+
+
+LATE = {"verdict": "inconclusive", "stage": "reference"}
+LATE["reason"] = {"class": "internal", "text": "the reference was not ready in time"}
+START = {"start": {"case": CASE, "build": "B", "device": "D"}}
 
 
 class Merging(support.Folder):
@@ -62,35 +59,15 @@ class TheRowThatCounts(Merging):
 
     # rows of one case, in the order of the file; the index of the one that counts
     RECORDS = (
-        ("the latest attempt", [row("crash", attempt=1), row(attempt=2)], 1),
-        (
-            "the latest attempt, whatever the order of the lines",
-            [row(attempt=2), row("crash", attempt=1)],
-            0,
-        ),
-        ("the latest run", [row("wrong", run_id="2", attempt=1), row(run_id="1", attempt=9)], 0),
-        ("the last line of one attempt", [row("wrong", attempt=1), row(attempt=1)], 1),
-        (
-            "an answer, not a later row that timed out in FACTS",
-            [row("wrong", run_id="1"), row(**LATE, run_id="2")],
-            0,
-        ),
-        (
-            "an answer after a row that timed out in FACTS",
-            [row(**LATE, attempt=2), row(attempt=1)],
-            1,
-        ),
-        (
-            "a later inconclusive of the environment",
-            [row("pass", attempt=1), row("inconclusive", attempt=2)],
-            1,
-        ),
-        (
-            "the latest of those without an answer",
-            [row(**LATE, attempt=1), row(**LATE, attempt=2)],
-            1,
-        ),
-        ("a hang is an answer", [row("pass", attempt=1), row("hang", stage="exec", attempt=2)], 1),
+        ("the latest attempt", 1, row("crash", attempt=1), row(attempt=2)),
+        ("that in any order of the lines", 0, row(attempt=2), row("crash", attempt=1)),
+        ("the latest run", 0, row("wrong", run_id="2", attempt=1), row(run_id="1", attempt=9)),
+        ("the last line of one attempt", 1, row("wrong", attempt=1), row(attempt=1)),
+        ("an answer before a time-out in FACTS", 0, row("wrong"), row(**LATE, run_id="2")),
+        ("an answer after a time-out in FACTS", 1, row(**LATE, attempt=2), row(attempt=1)),
+        ("a later inconclusive", 1, row(attempt=1), row("inconclusive", attempt=2)),
+        ("the latest without an answer", 1, row(**LATE, attempt=1), row(**LATE, attempt=2)),
+        ("a hang is an answer", 1, row(attempt=1), row("hang", stage="exec", attempt=2)),
     )
 
     def reported(self, record):
@@ -104,64 +81,37 @@ class TheRowThatCounts(Merging):
         return [answer.verdict for _, _, first, _ in both.pairs() for answer in first]
 
     def test_merge_report_and_comparison_choose_the_same_row(self):
-        for what, rows, which in self.RECORDS:
+        for what, which, *rows in self.RECORDS:
             with self.subTest(what):
                 lines = [run(), run("2", started="2026-02-01"), *rows]
-                made, _, _ = self.join(*lines)
-                kept = [line for line in made if "case" in line]
-                self.assertEqual(kept, [rows[which]])
-                record = self.put(*lines)
-                self.assertEqual(self.reported(record), ([rows[which]["verdict"]], len(rows) - 1))
-                self.assertEqual(self.compared(record), [rows[which]["verdict"]])
-                self.assertEqual(
-                    self.reported(self.at / "out"), ([rows[which]["verdict"]], 0), "after the merge"
-                )
+                self.assertEqual(rows_of(self.join(*lines)[0]), [rows[which]])
+                record, due = self.put(*lines), [rows[which]["verdict"]]
+                self.assertEqual(self.reported(record), (due, len(rows) - 1))
+                self.assertEqual(self.compared(record), due)
+                self.assertEqual(self.reported(self.at / "out"), (due, 0), "after the merge")
 
     def test_configurations_are_questions_of_their_own_only_with_engine_all(self):
         for case, count in ((CASE + " engine=all", 2), (CASE, 1)):
             lines = run(), row(case=case, config=0), row(case=case, config=1)
-            made, _, _ = self.join(*lines)
-            self.assertEqual(len([line for line in made if "case" in line]), count)
             record = self.put(*lines)
-            self.assertEqual(
-                (len(self.reported(record)[0]), len(self.compared(record))), (count, count)
-            )
+            found = self.reported(record)[0], self.compared(record), rows_of(self.join(*lines)[0])
+            self.assertEqual([len(one) for one in found], [count] * 3)
 
     def test_a_row_that_names_no_run_is_of_the_run_before_it(self):
         lines = run("2", started="2026-02-01"), row("wrong", run_id=""), run(), row()
-        made, _, _ = self.join(*lines)
-        self.assertEqual([line["verdict"] for line in made if "case" in line], ["wrong"])
+        made = rows_of(self.join(*lines)[0])
+        self.assertEqual([line["verdict"] for line in made], ["wrong"])
         self.assertEqual(self.reported(self.put(*lines)), (["wrong"], 1))
 
 
 class Joining(Merging):
     def test_the_output_has_runs_by_time_then_other_lines_then_rows_then_one_end(self):
-        target, finding = (
-            {"target": {"run": "1", "build": "B", "device": "D"}},
-            {"finding": {"what": "x"}},
-        )
-        later = run("2", started="2026-02-01")
-        made, out, _ = self.join(
-            later,
-            target,
-            {"start": {"case": CASE, "build": "B", "device": "D"}},
-            row("wrong"),
-            run(),
-            finding,
-            row(),
-            {"end": {"run": "1", "complete": True}},
-        )
-        self.assertEqual(
-            made,
-            [
-                run(),
-                later,
-                target,
-                finding,
-                row(),
-                {"end": {"run": "merge", "complete": True, "rows": 1}},
-            ],
-        )
+        target = {"target": {"run": "1", "build": "B", "device": "D"}}
+        finding, later = {"finding": {"what": "x"}}, run("2", started="2026-02-01")
+        end = {"end": {"run": "1", "complete": True}}
+        made, out, _ = self.join(later, target, START, row("wrong"), run(), finding, row(), end)
+        end = {"end": {"run": "merge", "complete": True, "rows": 1}}
+        self.assertEqual(made, [run(), later, target, finding, row(), end])
         self.assertEqual(out, f"{self.at / 'out'}: 1 row, 1 older one left out\n")
 
     def test_lines_are_copied_as_they_are(self):
@@ -172,26 +122,21 @@ class Joining(Merging):
     def test_other_suites_are_refused_unless_forced(self):
         lines = run(), row(case="a"), run("2", "t", "2"), row(case="b", run_id="2")
         self.assertIn("--force joins them anyway", self.join(*lines, code=2)[2])
-        self.assertEqual(
-            len([line for line in self.join(*lines, force=["--force"])[0] if "case" in line]), 2
-        )
+        self.assertEqual(len(rows_of(self.join(*lines, force=["--force"])[0])), 2)
 
     def test_what_could_not_be_read_or_has_no_row_makes_it_incomplete(self):
-        start = {"start": {"case": CASE, "build": "B", "device": "D"}}
+        bad = '{"case":"b","build":"B","device":"D","verdict":NaN}'
+        unread = "1 lines could not be parsed"
         for lines, said in (
-            ((run(), row(), "garbage"), "1 lines could not be parsed"),
-            ((run(), row(), '{"case":"b","verdict":"pass"}'), "1 lines could not be parsed"),
-            (
-                (run(), row(), '{"case":"b","build":"B","device":"D","verdict":NaN}'),
-                "1 lines could not be parsed",
-            ),
-            ((run(), start), "1 planned row; 1 case was started and has no row"),
+            ((run(), row(), "garbage"), unread),
+            ((run(), row(), '{"case":"b","verdict":"pass"}'), unread),
+            ((run(), row(), bad), unread),
+            ((run(), START), "1 planned row; 1 case was started and has no row"),
             ((run(),), "1 planned row"),
         ):
             made, _, err = self.join(*lines, code=4)
-            self.assertEqual(
-                (made[-1]["end"]["complete"], made[-1]["end"]["missing"]), (False, said)
-            )
+            found = made[-1]["end"]["complete"], made[-1]["end"]["missing"]
+            self.assertEqual(found, (False, said))
             self.assertEqual(err, f"facts merge: incomplete: {said}\n")
         self.assertIn("not a record", self.join("garbage", code=2)[2])
 
@@ -231,10 +176,8 @@ class Joining(Merging):
         self.assertNotIn("kept", out.read_text(encoding="utf-8"))
 
     def test_an_output_that_cannot_be_written_is_exit_3(self):
-        for out, said in (
-            ("/dev/full", "No space left"),
-            (self.at / "no" / "folder", "No such file"),
-        ):
+        folder = self.at / "no" / "folder"
+        for out, said in (("/dev/full", "No space left"), (folder, "No such file")):
             code, _, err = self.call("-o", out, self.put(run(), row()))
             self.assertEqual((code, err.count("\n")), (3, 1))
             self.assertIn(f"{out}: {said}", err)
@@ -244,11 +187,8 @@ class Planned(Merging):
     """A GPU is planned by its number and answers by its name."""
 
     def gpu_run(self, name="1", **more):
-        return run(
-            name,
-            started=name,
-            **{"cases": 2, "targets": [{"build": "B", "device": "gpu0", "kind": "gpu"}], **more},
-        )
+        targets = [{"build": "B", "device": "gpu0", "kind": "gpu"}]
+        return run(name, started=name, cases=2, targets=targets, **more)
 
     def target(self, device="h100", name="1", **more):
         return {"target": {"run": name, "build": "B", "device": device, **more}}
@@ -256,48 +196,35 @@ class Planned(Merging):
     def missing(self, *lines, code=4):
         return self.join(*lines, code=code)[0][-1]["end"].get("missing", "")
 
-    def test_by_the_number_of_its_target_line(self):
-        named, rows = self.target(planned="gpu0"), [row(case=case, device="h100") for case in "ab"]
-        self.missing(self.gpu_run(), named, *rows, code=0)
-        self.assertEqual(self.missing(self.gpu_run(), named, rows[0]), "1 planned row")
-        self.assertEqual(self.missing(self.gpu_run(), named), "2 planned rows")
-        self.assertEqual(
-            self.missing(self.gpu_run()), "2 planned rows", "a GPU that never said what it is"
-        )
-
-    def test_a_target_line_without_its_number_is_the_only_gpu_of_the_plan(self):
-        rows = [row(case=case, device="h100") for case in "ab"]
-        self.missing(self.gpu_run(), self.target(), *rows, code=0)
-        self.assertEqual(
-            self.missing(self.gpu_run(), self.target(), self.target("h200"), *rows),
-            "2 planned rows",
-            "which of the two was gpu0 is not known",
-        )
+    def test_by_the_number_of_its_target_line_or_as_the_only_gpu(self):
+        named, unnamed = self.target(planned="gpu0"), self.target()
+        one, two = rows = [row(case=case, device="h100") for case in "ab"]
+        for lines, said in (
+            ([named, *rows], ""),
+            ([named, one], "1 planned row"),
+            ([named], "2 planned rows"),
+            ([], "2 planned rows"),
+            ([unnamed, *rows], ""),
+            ([unnamed, self.target("h200"), *rows], "2 planned rows"),
+        ):
+            self.assertEqual(self.missing(self.gpu_run(), *lines, code=4 * bool(said)), said, lines)
 
     def test_shards_of_one_kind_of_gpu_are_one_target(self):
-        first = [
-            self.gpu_run(shard=[1, 2]),
-            self.target(planned="gpu0"),
-            row(case="a", device="h100"),
-        ]
-        second = [
-            self.gpu_run("2", shard=[2, 2]),
-            self.target(name="2", planned="gpu0"),
-            row(case="b", device="h100", run_id="2"),
-        ]
-        self.missing(*first, *second, code=0)
+        def shard(name, case):
+            target = self.target(name=name, planned="gpu0")
+            answered = row(case=case, device="h100", run_id=name)
+            return [self.gpu_run(name, shard=[int(name), 2]), target, answered]
+
+        first = shard("1", "a")
+        self.missing(*first, *shard("2", "b"), code=0)
         self.assertEqual(self.missing(*first), "shard 2/2 of B on h100; 1 planned row")
 
     def test_a_shard_without_a_case_has_no_record(self):
-        one = [run(cases=2, shard=[1, 3], targets=[{"build": "B", "device": "D"}]), row(case="a")]
-        two = [
-            run("2", cases=2, shard=[2, 3], targets=[{"build": "B", "device": "D"}]),
-            row(case="b", run_id="2"),
-        ]
+        one = [run(cases=2, shard=[1, 3]), row(case="a")]
+        two = [run("2", cases=2, shard=[2, 3]), row(case="b", run_id="2")]
         self.missing(*one, *two, code=0)
-        self.assertEqual(
-            self.missing(*one), "shard 2/3 of B on D; shard 3/3 of B on D; 1 planned row"
-        )
+        said = "shard 2/3 of B on D; shard 3/3 of B on D; 1 planned row"
+        self.assertEqual(self.missing(*one), said)
         for line in (one[0], two[0]):
             del line["run"]["cases"]  # an old record: nobody knows
         self.assertEqual(self.missing(*one, *two), "shard 3/3 of B on D")

@@ -61,19 +61,8 @@ class Predicates(unittest.TestCase):
             self.assertEqual(str(caught.exception), message)
 
     def test_text_of_any_kind_is_parsed_or_refused(self):
-        for text in (
-            "((((",
-            "(" * 5000,
-            "!" * 5000,
-            "a" * 5000,
-            "pass=\x00",
-            "in in in",
-            "~~~",
-            "pass=fwd,",
-            "=",
-            "pass in ()",
-            "\t\n",
-        ):
+        odd = ["(" * 5000, "!" * 5000, "a" * 5000, "pass=\x00", "in in in", "pass in ()", "\t\n"]
+        for text in (*odd, *"(((( ~~~ pass=fwd, =".split()):
             with self.subTest(text[:20]):
                 try:
                     predicate.parse(text)
@@ -86,35 +75,28 @@ class Harness(unittest.TestCase):
 
     FACTS = Path(os.environ.get("FACTS_BIN", "")) / "facts"
 
-    @unittest.skipUnless(
-        os.environ.get("FACTS_BIN") and FACTS.exists(),
-        "no facts beside this package: FACTS_BIN is not set",
-    )
+    @unittest.skipUnless(os.environ.get("FACTS_BIN") and FACTS.exists(), "FACTS_BIN is not set")
     def test_keeps_the_same_cases_as_the_harness(self):
         names = self.listed("core")
         self.assertGreater(len(names), 1000)
-        for text in (
-            "d.qk>128",
-            "!(dtype=bf16) & layout~sb*",
-            "s.kv%128=64 & s.q<=s.kv",
-            "window.left!=inf",
-            "want~*stats*",
-            "align=br",
-            "k=bs2hd | q~bs*",
-            "out=f16",
-            "padding in (random, zero:kv)",
-            "stats=th1",
-            "h.q>h.k",
-            "mask=none & window=inf:inf",
-            "engine=auto & scale=auto",
-            "stride!=dense & d.qk!=d.v",
-        ):
-            tree = predicate.parse(text)
+        for text in """d.qk>128
+            !(dtype=bf16) & layout~sb*
+            s.kv%128=64 & s.q<=s.kv
+            window.left!=inf
+            want~*stats*
+            align=br
+            k=bs2hd | q~bs*
+            out=f16
+            padding in (random, zero:kv)
+            stats=th1
+            h.q>h.k
+            mask=none & window=inf:inf
+            engine=auto & scale=auto
+            stride!=dense & d.qk!=d.v""".splitlines():
+            tree = predicate.parse(text.strip())
             with self.subTest(text):
-                self.assertEqual(
-                    self.listed("core", "--where", text),
-                    [n for n in names if predicate.holds(tree, getter({"case": n}))],
-                )
+                due = [n for n in names if predicate.holds(tree, getter({"case": n}))]
+                self.assertEqual(self.listed("core", "--where", text.strip()), due)
 
     def listed(self, *args):
         environment = {**os.environ, "FACTS_HOME": str(support.HERE.parents[1])}
@@ -124,25 +106,16 @@ class Harness(unittest.TestCase):
 
 
 class Keys(unittest.TestCase):
-    @unittest.skipUnless(
-        keys_from_header.HEADER.exists(), "the harness's list of keys is not beside this package"
-    )
+    @unittest.skipUnless(keys_from_header.HEADER.exists(), "the harness's keys are not here")
     def test_defaults_are_those_of_the_harness(self):
-        self.assertEqual(
-            cases.key_table(),
-            keys_from_header.from_sources(),
-            "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/read/keys.json",
-        )
+        why = "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/read/keys.json"
+        self.assertEqual(cases.key_table(), keys_from_header.from_sources(), why)
 
     def test_names_are_read_with_their_defaults(self):
         said = cases.parse("pass=bwd dtype=f16 h=16/4 s=1/777 d=192/128")
-        self.assertEqual(
-            [
-                cases.value_of(said, k)
-                for k in ("h.q", "h.k", "h.v", "s.q", "s.kv", "d.qk", "d.v", "b", "fill", "out")
-            ],
-            ["16", "4", "4", "1", "777", "192", "128", "2", "gauss", "f16"],
-        )
+        keys = "h.q h.k h.v s.q s.kv d.qk d.v b fill out"
+        found = " ".join(cases.value_of(said, key) for key in keys.split())
+        self.assertEqual(found, "16 4 4 1 777 192 128 2 gauss f16")
         self.assertTrue(all(re.fullmatch(r"[a-z_]+", k) for k in cases.defaults()))
 
 

@@ -14,45 +14,27 @@ CASE = "pass=bwd dtype=bf16 b=1 h=1 s=64 d=65"
 
 def row(case, verdict="wrong", group="fuzz/asked", ratio=3, tensors=("dq", "dk"), **more):
     errors = {name: {"ratio": ratio, "wrong": 2, "checked": 64} for name in tensors}
+    made = {"case": case, "verdict": verdict, "group": group, "backend": "cudnn", "engine": 6}
     failing = {"errors": {"o": {"ratio": 0.5}, **errors}} if verdict == "wrong" else {}
-    return {
-        "case": case,
-        "verdict": verdict,
-        "group": group,
-        "backend": "cudnn",
-        "engine": 6,
-        **failing,
-        **more,
-    }
+    return {**made, **failing, **more}
+
+
+def drawn(case, *more, **other):
+    return row(f"pass=bwd dtype={case}", *more, group="fuzz/drawn", **other)
 
 
 def finding(best, start="", **more):
-    return {
-        "finding": {
-            "best": best,
-            "start": start or best,
-            "verdict": "wrong",
-            "text": "wrong dq (t1), engine 6",
-            "tensors": "dq dk",
-            "gate": "t1",
-            "backend": "cudnn",
-            "class": "",
-            "engine": 6,
-            "known": False,
-            "unfinished": False,
-            "failed": 2,
-            "asked": 2,
-            **more,
-        }
-    }
+    about = {"best": best, "start": start or best, "verdict": "wrong", "tensors": "dq dk"}
+    about |= {"text": "wrong dq (t1), engine 6", "gate": "t1", "backend": "cudnn", "class": ""}
+    about |= {"engine": 6, "known": False, "unfinished": False, "failed": 2, "asked": 2}
+    return {"finding": {**about, **more}}
 
 
 def read(*lines):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.jsonl"
-        path.write_text(
-            "".join(json.dumps(line) + "\n" for line in lines) + '{"half', encoding="utf-8"
-        )
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        path.write_text(text + '{"half', encoding="utf-8")
         return fuzz.Record(path)
 
 
@@ -89,20 +71,21 @@ class Searched(unittest.TestCase):
         self.assertEqual(len(fuzz.buckets_of(read(*apart, finding(CASE)))), 1)
 
     def test_drawn_cases_count_for_the_form_that_stands_for_them(self):
-        drawn = [
-            row("pass=bwd dtype=f16 s=300 fill=spiky", group="fuzz/drawn"),
-            row("pass=bwd dtype=bf16 s=300 mask=causal", group="fuzz/drawn"),
-            row("pass=bwd dtype=bf16 s=9", group="fuzz/drawn"),
-            row("pass=bwd dtype=e4m3 s=300", group="fuzz/drawn"),
-            row("pass=bwd dtype=bf16 s=300 b=3", "pass", group="fuzz/drawn"),
-            row("pass=bwd dtype=bf16 s=300 b=4", group="fuzz/drawn", tensors=("dv",)),
+        rows = [
+            drawn("f16 s=300 fill=spiky"),
+            drawn("bf16 s=300 mask=causal"),
+            drawn("bf16 s=9"),
+            drawn("e4m3 s=300"),
+            drawn("bf16 s=300 b=3", "pass"),
+            drawn("bf16 s=300 b=4", tensors=("dv",)),
         ]
-        (bucket,) = fuzz.buckets_of(read(finding(CASE, start=drawn[0]["case"]), row(CASE), *drawn))
-        self.assertEqual(
-            bucket["cases"], 2, "not the smaller one, nor another type, tensor or verdict"
-        )
-        (bucket,) = fuzz.buckets_of(read(finding(CASE, start=drawn[3]["case"]), row(CASE), *drawn))
-        self.assertEqual(bucket["cases"], 3, "it is known to fail in e4m3")
+        for start, count, why in (
+            (0, 2, "not the smaller one, nor another type, tensor or verdict"),
+            (3, 3, "it is known to fail in e4m3"),
+        ):
+            form = finding(CASE, start=rows[start]["case"])
+            (bucket,) = fuzz.buckets_of(read(form, row(CASE), *rows))
+            self.assertEqual(bucket["cases"], count, why)
 
     def test_a_form_has_what_its_row_says(self):
         said = row(CASE, cudnn="9.19.0", build="x", device="y", sm=90, reason={"text": "a\nb"})
@@ -125,10 +108,8 @@ class Searched(unittest.TestCase):
             row(best.replace("s=64", "s=63").replace("b=1", "b=2"), "pass"),
         ]
         (bucket,) = fuzz.buckets_of(read(finding(best), row(best), *others))
-        self.assertEqual(
-            bucket["forms"][0]["controls"],
-            [CASE, best.replace("s=64", "s=63"), best.replace("s=64", "s=32")],
-        )
+        due = [CASE, best.replace("s=64", "s=63"), best.replace("s=64", "s=32")]
+        self.assertEqual(bucket["forms"][0]["controls"], due)
 
     def test_ordinary_ones_come_first_then_those_of_fewest_features_and_explained_ones_last(self):
         cases = ("layout=bhsd", "fill=spiky mod=softcap:5", "poison=nan", "exec=graph alibi=1")
@@ -136,16 +117,8 @@ class Searched(unittest.TestCase):
         known = finding(f"{CASE} repeat=2", known_as=CASE, text="known", **{"class": "k"})
         link = row(CASE, expectation={"met": True, "link": "https://example.org/1"})
         found = fuzz.buckets_of(read(*lines, known, link))
-        self.assertEqual(
-            [one["text"] for one in found],
-            [
-                "poison=nan",
-                "fill=spiky mod=softcap:5",
-                "layout=bhsd",
-                "exec=graph alibi=1",
-                "known",
-            ],
-        )
+        order = [cases[2], cases[1], cases[0], cases[3], "known"]
+        self.assertEqual([one["text"] for one in found], order)
         self.assertEqual([one["ordinary"] for one in found[:4]], [True, True, False, False])
         self.assertEqual(found[4]["forms"][0]["link"], "https://example.org/1")
 
