@@ -1,12 +1,13 @@
 """The module on the cpu backend against NumPy in float64: forward, backward, masks, GQA, strides, score modifications."""
 
+import concurrent.futures
 import contextlib
 import io
 import math
+import operator
 import pathlib
 import re
 import sys
-import threading
 import unittest
 
 try:
@@ -20,9 +21,8 @@ from fattn.plan import MOST_PLANS
 
 BATCH, HEADS, GROUPS, QUERIES, KEYS, CHANNELS = 2, 4, 2, 40, 56, 32
 EPSILON = 2.0**-23  # of fp32
-BOUND = (
-    (CHANNELS + KEYS) * EPSILON * 4
-)  # terms of the two sums, times the largest magnitude of what is added
+# Terms of the two sums, times the largest magnitude of what is added.
+BOUND = (CHANNELS + KEYS) * EPSILON * 4
 
 
 def random(*shape, dtype=np.float32, seed=0):
@@ -56,42 +56,21 @@ class Numbers(unittest.TestCase):
 
 
 class Forward(Numbers):
-    def test_plain(self):
-        self.same(inputs(groups=HEADS))
-
-    def test_gqa(self):
-        self.same(inputs())
-
-    def test_a_query_head_for_one_key_head(self):
-        self.same(inputs(groups=1))
-
-    def test_scale(self):
+    def test_masks_scales_groups_and_biases(self):
+        bands = (
+            ({"right": 0}, {"causal": True}),
+            ({"right": 0, "shift": KEYS - QUERIES}, {"causal": True, "align": "br"}),
+            ({"left": 7, "right": 3}, {"window": (7, 3)}),
+            ({"left": 9, "right": 0}, {"window": (9, None), "causal": True}),
+            ({"right": 5}, {"window": (None, 5)}),
+        )
+        for seen, fields in bands:
+            with self.subTest(seen):
+                self.same(inputs(), seen=numbers64.visible(QUERIES, KEYS, **seen), **fields)
+        for given in ({"groups": HEADS}, {}, {"groups": 1}, {"channels": 64}):
+            with self.subTest(given):
+                self.same(inputs(**given))
         self.same(inputs(), scale=0.3)
-
-    def test_causal(self):
-        self.same(inputs(), seen=numbers64.visible(QUERIES, KEYS, right=0), causal=True)
-
-    def test_causal_from_the_bottom(self):
-        self.same(
-            inputs(),
-            seen=numbers64.visible(QUERIES, KEYS, right=0, shift=KEYS - QUERIES),
-            causal=True,
-            align="br",
-        )
-
-    def test_window(self):
-        self.same(inputs(), seen=numbers64.visible(QUERIES, KEYS, left=7, right=3), window=(7, 3))
-
-    def test_window_that_is_open_on_one_side(self):
-        self.same(
-            inputs(),
-            seen=numbers64.visible(QUERIES, KEYS, left=9, right=0),
-            window=(9, None),
-            causal=True,
-        )
-        self.same(inputs(), seen=numbers64.visible(QUERIES, KEYS, right=5), window=(None, 5))
-
-    def test_bias_with_broadcast_extents(self):
         for shape in ((1, HEADS, QUERIES, KEYS), (BATCH, 1, 1, KEYS)):
             self.same(inputs(), bias=random(*shape, seed=3))
 
@@ -108,17 +87,15 @@ class Forward(Numbers):
         wanted, _ = numbers64.attention(**given)
         got = fattn.attention(**given)
         self.assertEqual(got.dtype, np.float16)
-        self.close(
-            got.astype(np.float64), wanted, 4e-3
-        )  # P and O are rounded to f16: 2^-11 of a magnitude of 4, twice
+        # P and O are rounded to f16: 2^-11 of a magnitude of 4, twice.
+        self.close(got.astype(np.float64), wanted, 4e-3)
 
     def test_strides(self):
         """b,s,h,d in memory, a part of a larger array, and a batch that is broadcast: no copies, and O in the order of Q."""
         packed = random(BATCH, QUERIES, 3, HEADS, CHANNELS)
         q, k, v = (packed[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
-        got = self.same(
-            {"q": q, "k": k, "v": v}, seen=numbers64.visible(QUERIES, QUERIES, right=0), causal=True
-        )
+        seen = numbers64.visible(QUERIES, QUERIES, right=0)
+        got = self.same({"q": q, "k": k, "v": v}, seen=seen, causal=True)
         self.assertGreater(got.strides[2], got.strides[1])
         given = inputs()
         given["k"] = np.broadcast_to(given["k"][:1], given["k"].shape)
@@ -132,16 +109,11 @@ class Forward(Numbers):
         self.close(out, numbers64.attention(**given)[0])
         self.assertFalse(room[..., CHANNELS:].any())
 
-    def test_wider_queries_than_values(self):
-        self.same(inputs(channels=64))
-
     def test_a_plan_is_shared(self):
         given = inputs()
-        one, other = fattn.plan(**given, causal=True), fattn.plan(**given, causal=True)
-        self.assertEqual(one.handle.value, other.handle.value)
-        self.assertNotEqual(
-            one.handle.value, fattn.plan(**given, causal=True, cache=False).handle.value
-        )
+        one, same, other = (fattn.plan(**given, causal=True, cache=c) for c in (True, True, False))
+        self.assertEqual(one.handle.value, same.handle.value)
+        self.assertNotEqual(one.handle.value, other.handle.value)
 
     def test_a_context_remembers_plans(self):
         context, given = fattn.Context("cpu"), inputs()
@@ -157,129 +129,82 @@ class Forward(Numbers):
 
     def test_threads(self):
         given, wanted = inputs(), numbers64.attention(**inputs())[0]
-        got = [None] * 4
         plan = fattn.plan(**given)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for out in pool.map(lambda _: plan.forward(**given), range(4)):
+                self.close(out, wanted)
 
-        def one(i):
-            got[i] = plan.forward(**given)
 
-        threads = [threading.Thread(target=one, args=(i,)) for i in range(len(got))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for out in got:
-            self.close(out, wanted)
+def capped(score, *_):
+    return 2 * fattn.score_mod.tanh(score / 2)
+
+
+def capped64(scores):
+    return 2 * np.tanh(scores / 2)
 
 
 class ScoreMods(Numbers):
-    def test_a_ready_expression(self):
-        cap = fattn.ScoreMod(lambda score, b, h, q, k: 2 * fattn.score_mod.tanh(score / 2))
-        self.same(inputs(), change=lambda scores: 2 * np.tanh(scores / 2), score_mod=cap)
-
-    def test_a_plain_function(self):
-        cap = lambda score, *_: 2 * fattn.score_mod.tanh(score / 2)  # noqa: E731
-        self.same(inputs(), change=lambda scores: 2 * np.tanh(scores / 2), score_mod=cap)
-        self.assertEqual(fattn.Problem(score_mod=cap).score_mod, fattn.ScoreMod(cap))
+    def test_a_ready_expression_and_a_plain_function(self):
+        ready = fattn.ScoreMod(capped)
+        for mod in (ready, capped):
+            self.same(inputs(), change=capped64, score_mod=mod)
+        self.assertEqual(fattn.Problem(score_mod=capped).score_mod, ready)
 
     def test_a_mask(self):
-        causal = fattn.ScoreMod(
-            lambda score, b, h, q, k: fattn.where((k <= q) & (q - k < 9), score, -float("inf"))
-        )
-        self.same(
-            inputs(), seen=numbers64.visible(QUERIES, KEYS, left=9, right=0), score_mod=causal
-        )
+        def band(score, b, h, q, k):
+            return fattn.where((k <= q) & (q - k < 9), score, -float("inf"))
+
+        seen = numbers64.visible(QUERIES, KEYS, left=9, right=0)
+        self.same(inputs(), seen=seen, score_mod=fattn.ScoreMod(band))
 
     def test_tensors(self):
-        slopes = random(1, HEADS, 1, 1, seed=4)
-        alibi = fattn.ScoreMod(
-            lambda score, b, h, q, k, slope: score + slope * (k - q), tensors={"slope": slopes}
-        )
+        def alibi(score, b, h, q, k, slope):
+            return score + slope * (k - q)
+
+        slopes = {"slope": random(1, HEADS, 1, 1, seed=4)}
+        mod = fattn.ScoreMod(alibi, tensors=slopes)
         distance = np.arange(KEYS)[None, :] - np.arange(QUERIES)[:, None]
-        got = fattn.attention(**inputs(), score_mod=alibi, mod_tensors={"slope": slopes})
-        self.close(
-            got, numbers64.attention(**inputs(), bias=slopes * distance)[0], BOUND * 16
-        )  # scores of a magnitude of 64
+        got = fattn.attention(**inputs(), score_mod=mod, mod_tensors=slopes)
+        wanted, _ = numbers64.attention(**inputs(), bias=slopes["slope"] * distance)
+        self.close(got, wanted, BOUND * 16)  # scores of a magnitude of 64
 
     def test_every_operation(self):
         """Each operation of score_mod.h at one place, against Python's own."""
-        one = {
-            "neg": lambda x: -x,
-            "abs": abs,
-            "exp": math.exp,
-            "log": math.log,
-            "tanh": math.tanh,
-            "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-            "erf": math.erf,
-            "sin": math.sin,
-            "cos": math.cos,
-            "tan": math.tan,
-            "sqrt": math.sqrt,
-            "rsqrt": lambda x: x**-0.5,
-            "reciprocal": lambda x: 1 / x,
-            "relu": lambda x: max(x, 0),
-            "softplus": lambda x: math.log1p(math.exp(x)),
-            "ceil": math.ceil,
-            "floor": math.floor,
-            "not": lambda x: float(not x),
-        }
-        two = {
-            "add": lambda x, y: x + y,
-            "sub": lambda x, y: x - y,
-            "mul": lambda x, y: x * y,
-            "div": lambda x, y: x / y,
-            "max": max,
-            "min": min,
-            "pow": pow,
-            "mod": math.fmod,
-            "eq": lambda x, y: x == y,
-            "ne": lambda x, y: x != y,
-            "lt": lambda x, y: x < y,
-            "le": lambda x, y: x <= y,
-            "gt": lambda x, y: x > y,
-            "ge": lambda x, y: x >= y,
-            "and": lambda x, y: bool(x and y),
-            "or": lambda x, y: bool(x or y),
-        }
+        names = "exp log tanh erf sin cos tan sqrt ceil floor".split()
+        one = {name: getattr(math, name) for name in names}
+        one |= {"neg": lambda x: -x, "abs": abs, "not": lambda x: float(not x)}
+        one |= {"rsqrt": lambda x: x**-0.5, "reciprocal": lambda x: 1 / x}
+        one |= {"sigmoid": lambda x: 1 / (1 + math.exp(-x)), "relu": lambda x: max(x, 0)}
+        one["softplus"] = lambda x: math.log1p(math.exp(x))
+        names = "add sub mul eq ne lt le gt ge".split()
+        two = {name: getattr(operator, name) for name in names}
+        two |= {"div": operator.truediv, "max": max, "min": min, "pow": pow, "mod": math.fmod}
+        two |= {"and": lambda x, y: bool(x and y), "or": lambda x, y: bool(x or y)}
         self.assertEqual({*one, *two, "select"}, set(fattn.score_mod.OPERATIONS))
         for name, wanted in {**one, **two}.items():
             operation = getattr(fattn.score_mod, name)
-            mod = fattn.ScoreMod(
-                lambda score, *_: operation(*[score, 0.5][: 1 if name in one else 2]) + 0 * score
-            )
-            self.assertAlmostEqual(
-                mod.evaluate(1.25)[0],
-                float(wanted(*[1.25, 0.5][: 1 if name in one else 2])),
-                places=6,
-                msg=name,
-            )
+            rest = [] if name in one else [0.5]
+            mod = fattn.ScoreMod(lambda score, *_: operation(score, *rest) + 0 * score)
+            found, due = mod.evaluate(1.25)[0], float(wanted(1.25, *rest))
+            self.assertAlmostEqual(found, due, places=6, msg=name)
 
     def test_operators(self):
-        mods = [
-            lambda s: -s + 1,
-            lambda s: 1 - s,
-            lambda s: 3 / s,
-            lambda s: s**2,
-            lambda s: 2**s,
-            lambda s: abs(s) * 2,
-            lambda s: s % 2,
-        ]
-        for function in mods:
-            self.assertAlmostEqual(
-                fattn.ScoreMod(lambda score, *_: function(score)).evaluate(1.5)[0],
-                function(1.5),
-                places=6,
-            )
-        self.assertEqual(
-            fattn.ScoreMod(lambda s, *_: fattn.where(~(s > 1) | (s == 1), 2, s)).evaluate(1.5)[0],
-            1.5,
-        )
-        self.assertEqual(
-            fattn.ScoreMod(lambda s, b, h, q, k: s + 1000 * b + 100 * h + 10 * q + k).evaluate(
-                0, (1, 2, 3, 4)
-            )[0],
-            1234,
-        )
+        def value(function, at=1.5, place=(0, 0, 0, 0)):
+            return fattn.ScoreMod(function).evaluate(at, place)[0]
+
+        for name, function in {
+            "neg": lambda s, *_: -s + 1,
+            "rsub": lambda s, *_: 1 - s,
+            "rdiv": lambda s, *_: 3 / s,
+            "pow": lambda s, *_: s**2,
+            "rpow": lambda s, *_: 2**s,
+            "abs": lambda s, *_: abs(s) * 2,
+            "mod": lambda s, *_: s % 2,
+        }.items():
+            self.assertAlmostEqual(value(function), function(1.5), places=6, msg=name)
+        self.assertEqual(value(lambda s, *_: fattn.where(~(s > 1) | (s == 1), 2, s)), 1.5)
+        places = value(lambda s, b, h, q, k: s + 1000 * b + 100 * h + 10 * q + k, 0, (1, 2, 3, 4))
+        self.assertEqual(places, 1234)
 
     def test_equal_recordings_are_equal(self):
         one, other = fattn.ScoreMod(lambda s, *_: s + 1), fattn.ScoreMod(lambda t, *_: 1 + t)
@@ -288,65 +213,47 @@ class ScoreMods(Numbers):
         self.assertNotEqual(one, fattn.ScoreMod(lambda s, *_: s + 2))
 
     def test_a_gradient_of_the_users(self):
-        straight = fattn.ScoreMod(
-            lambda s, *_: fattn.score_mod.floor(s), gradient=lambda s, g, *_: g
-        )
+        floor = fattn.score_mod.floor
+        straight = fattn.ScoreMod(lambda s, *_: floor(s), gradient=lambda s, g, *_: g)
         self.assertEqual(straight.evaluate(1.5), (1.0, 1.0))
 
     def test_what_cannot_be_recorded(self):
-        with self.assertRaisesRegex(fattn.Error, "use fattn.where"):
-            fattn.ScoreMod(lambda s, b, h, q, k: s if k <= q else 0)
+        for said, function in (
+            ("use fattn.where", lambda s, b, h, q, k: s if k <= q else 0),
+            ("'x' is no number", lambda s, *_: s + "x"),
+        ):
+            with self.assertRaisesRegex(fattn.Error, said):
+                fattn.ScoreMod(function)
         with self.assertRaises(ZeroDivisionError):
             fattn.ScoreMod(lambda s, *_: s + 1 / 0)
-        with self.assertRaisesRegex(fattn.Error, "'x' is no number"):
-            fattn.ScoreMod(lambda s, *_: s + "x")
-        with self.assertRaises(AttributeError):
-            fattn.score_mod.no_such_operation
+        self.assertFalse(hasattr(fattn.score_mod, "no_such_operation"))
 
 
 class Backward(unittest.TestCase):
     def gradients(self, given, seen=None, change=None, bias=None, **fields):
         d_out = random(BATCH, HEADS, given["q"].shape[2], CHANNELS, seed=5)
         out, stats = fattn.attention(**given, stats=True, bias=bias, **fields)
-        got = dict(
-            zip(
-                "qkv",
-                fattn.attention_backward(
-                    **given, out=out, d_out=d_out, stats=stats, bias=bias, **fields
-                ),
-            )
-        )
+        more = {"out": out, "d_out": d_out, "stats": stats, "bias": bias}
+        got = dict(zip("qkv", fattn.attention_backward(**given, **more, **fields)))
+        how = {"seen": seen, "change": change, "bias": bias}
         for name, gradient in got.items():
             self.assertEqual(gradient.shape, given[name].shape)
             direction = random(*given[name].shape, seed=6).astype(np.float64)
-            wanted = numbers64.slope(
-                given, name, direction, d_out, seen=seen, change=change, bias=bias
-            )
+            wanted = numbers64.slope(given, name, direction, d_out, **how)
             size = float(np.abs(gradient * direction).sum())  # of what is added up
-            self.assertLess(
-                abs(float((gradient * direction).sum()) - wanted), BOUND * size + 1e-6, name
-            )
+            off = abs(float((gradient * direction).sum()) - wanted)
+            self.assertLess(off, BOUND * size + 1e-6, name)
         return got
 
-    def test_plain_and_gqa(self):
+    def test_groups_masks_biases_and_score_mods(self):
         for groups in (HEADS, GROUPS, 1):
             self.gradients(inputs(groups=groups))
-
-    def test_masks(self):
-        self.gradients(inputs(), seen=numbers64.visible(QUERIES, KEYS, right=0), causal=True)
-        self.gradients(
-            inputs(), seen=numbers64.visible(QUERIES, KEYS, left=7, right=3), window=(7, 3)
-        )
-
-    def test_bias(self):
+        causal = numbers64.visible(QUERIES, KEYS, right=0)
+        self.gradients(inputs(), seen=causal, causal=True)
+        band = numbers64.visible(QUERIES, KEYS, left=7, right=3)
+        self.gradients(inputs(), seen=band, window=(7, 3))
         self.gradients(inputs(), bias=random(1, HEADS, QUERIES, KEYS, seed=3))
-
-    def test_score_mod(self):
-        self.gradients(
-            inputs(),
-            change=lambda scores: 2 * np.tanh(scores / 2),
-            score_mod=fattn.ScoreMod(lambda s, *_: 2 * fattn.score_mod.tanh(s / 2)),
-        )
+        self.gradients(inputs(), change=capped64, score_mod=fattn.ScoreMod(capped))
 
     def test_strides_follow_the_inputs(self):
         packed = random(BATCH, QUERIES, 3, HEADS, CHANNELS)
@@ -357,25 +264,21 @@ class Backward(unittest.TestCase):
     def test_gradients_of_the_callers(self):
         given, d_out = inputs(), random(BATCH, HEADS, QUERIES, CHANNELS, seed=5)
         out, stats = fattn.attention(**given, stats=True)
-        plan = fattn.plan(**given, pass_="bwd")
+        more = {**given, "out": out, "d_out": d_out, "stats": stats}
+        wanted = fattn.attention_backward(**more)[0]
         dq = np.zeros((BATCH, HEADS, QUERIES, CHANNELS), np.float32)
-        wanted = fattn.attention_backward(**given, out=out, d_out=d_out, stats=stats)[0]
-        self.assertIs(plan.backward(**given, out=out, d_out=d_out, stats=stats, dq=dq)[0], dq)
-        self.assertTrue(np.array_equal(dq, wanted))
         turned = np.zeros((BATCH, QUERIES, HEADS, CHANNELS), np.float32).transpose(0, 2, 1, 3)
-        self.assertIs(
-            fattn.attention_backward(**given, out=out, d_out=d_out, stats=stats, dq=turned)[0],
-            turned,
-        )
-        self.assertTrue(np.array_equal(turned, wanted))
+        backward = fattn.plan(**given, pass_="bwd").backward
+        for call, room in ((backward, dq), (fattn.attention_backward, turned)):
+            self.assertIs(call(**more, dq=room)[0], room)
+            self.assertTrue(np.array_equal(room, wanted))
 
 
 class Page(unittest.TestCase):
     def test_the_lines_of_the_page_run(self):
         page = pathlib.Path(__file__).resolve().parents[3] / "docs/install.md"
-        lines = re.search(r"```python\n(.*?)help\(fattn\)", page.read_text(encoding="utf-8"), re.S)[
-            1
-        ]
+        text = page.read_text(encoding="utf-8")
+        lines = re.search(r"```python\n(.*?)help\(fattn\)", text, re.S)[1]
         names, said = {}, io.StringIO()
         with contextlib.redirect_stdout(said):
             exec(lines, names)  # pylint: disable=exec-used

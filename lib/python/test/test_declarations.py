@@ -24,6 +24,18 @@ def structs():
     }
 
 
+PROGRAM = r"""#include <stdio.h>
+#include <stddef.h>
+%s
+int main(void)
+{
+    long long all[] = { %s };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        printf("%%lld\n", all[i]);
+}
+"""
+
+
 class Declarations(unittest.TestCase):
     def test_the_file_is_what_declare_prints(self):
         self.assertEqual(
@@ -47,74 +59,32 @@ class Declarations(unittest.TestCase):
         includes = "".join(f"#include <fattn/{header.name}>\n" for header in declare.headers())
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "layout.c")
-            source.write_text(
-                f"#include <stdio.h>\n#include <stddef.h>\n{includes}int main(void)\n{{\n    long long all[] = {{ {', '.join(f'(long long)({line})' for line in lines)} }};\n"
-                '    for (size_t i = 0; i < sizeof all / sizeof *all; i++)\n        printf("%lld\\n", all[i]);\n}\n'
-            )
-            subprocess.run(
-                [
-                    "cc",
-                    "-std=c11",
-                    "-I",
-                    HERE.parent.parent / "include",
-                    source,
-                    "-o",
-                    f"{folder}/layout",
-                ],
-                check=True,
-            )
-            said = subprocess.run(
-                [f"{folder}/layout"], capture_output=True, text=True, check=True
-            ).stdout
+            all_ = ", ".join(f"(long long)({line})" for line in lines)
+            source.write_text(PROGRAM % (includes, all_))
+            include, program = HERE.parent.parent / "include", f"{folder}/layout"
+            subprocess.run(["cc", "-std=c11", "-I", include, source, "-o", program], check=True)
+            said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         self.assertEqual(dict(zip(lines, wanted)), dict(zip(lines, map(int, said.split()))))
 
     def test_every_function_of_the_headers_is_declared(self):
-        text = "".join(
-            re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
-            for header in declare.headers()
-        )
+        text = "".join(header.read_text() for header in declare.headers())
+        text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
         text = re.sub(r"^\s*#.*(\\\n.*)*", "", text, flags=re.M)
-        self.assertEqual(
-            set(re.findall(r"\b(fattn_[a-z]\w*)\s*\((?!\*)", text)), set(abi.FUNCTIONS)
-        )
+        named = set(re.findall(r"\b(fattn_[a-z]\w*)\s*\((?!\*)", text))
+        self.assertEqual(named, set(abi.FUNCTIONS))
 
     def test_words_of_fields(self):
         found = {field for field in problem.FIELDS if problem.words_of(field)}
-        self.assertEqual(
-            found,
-            {
-                "pass",
-                "dtype",
-                "o_dtype",
-                "grad_dtype",
-                "do_dtype",
-                "stats_dtype",
-                "bias_dtype",
-                "align",
-                "impl",
-                "spelling",
-                "determinism",
-                "scaling",
-                "scale_format",
-                "outputs",
-                "ragged",
-                "cumulative",
-            },
+        dtypes = "dtype o_dtype grad_dtype do_dtype stats_dtype bias_dtype"
+        others = (
+            "pass align impl spelling determinism scaling scale_format outputs ragged cumulative"
         )
+        self.assertEqual(found, {*dtypes.split(), *others.split()})
 
     def test_the_package_needs_the_standard_library_alone(self):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-S",
-                "-c",
-                "import sys, fattn; print([name for name in ('numpy', 'torch', 'cffi') if name in sys.modules])",
-            ],
-            capture_output=True,
-            text=True,
-            cwd=HERE.parent,
-            check=False,
-        )
+        names = "[name for name in ('numpy', 'torch', 'cffi') if name in sys.modules]"
+        command = [sys.executable, "-S", "-c", f"import sys, fattn; print({names})"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, check=False)
         self.assertEqual((done.stdout, done.stderr), ("[]\n", ""))
 
 
