@@ -12,9 +12,8 @@ import tempfile
 import time
 import unittest
 
-SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(
-    os.path.join(os.path.dirname(__file__), "../../..")
-)
+HERE = os.path.dirname(os.path.realpath(__file__))
+SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(HERE, "../../.."))
 BIN = os.environ.get("FACTS_BIN") or os.path.join(SOURCE, "build/release/bin")
 FACTS = os.path.join(BIN, "facts")
 WORKER = os.path.join(BIN, "facts-worker")
@@ -26,16 +25,13 @@ import needs  # noqa: E402
 from needs import NEW, OLD, Build, need, night  # noqa: E402,F401
 
 CI_BUILDS = (OLD, NEW)
+LIARS = os.path.join(BIN, "facts-worker-liars")
 
 
 def environment(**more):
     """Ours, without what would lead a test astray."""
-    kept = {
-        k: v
-        for k, v in os.environ.items()
-        if k
-        not in ("FACTS_FAULT", "FACTS_WORKER", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_LIB_CONFIG")
-    }
+    astray = "FACTS_FAULT FACTS_WORKER LD_LIBRARY_PATH LD_PRELOAD CUDNN_LIB_CONFIG".split()
+    kept = {k: v for k, v in os.environ.items() if k not in astray}
     kept.setdefault("FACTS_HOME", SOURCE)
     kept["PIP_NO_INDEX"] = "1"  # no test asks a package index
     kept.update(more)
@@ -48,18 +44,15 @@ class Done:
         self.text = self.out + self.err
 
 
-def facts(*arguments, timeout=300, cwd=None, **more):
-    return Done(
-        subprocess.run(
-            [FACTS, *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            cwd=cwd,
-            env=environment(**more),
-        )
+def started(command, timeout=300, **more):
+    """A program that has ended, with what it said as text."""
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=timeout, **more
     )
+
+
+def facts(*arguments, timeout=300, cwd=None, **more):
+    return Done(started([FACTS, *arguments], timeout, cwd=cwd, env=environment(**more)))
 
 
 def description(name="h100-sxm", without=(), **changes):
@@ -85,31 +78,32 @@ class Answer:
 
 def worker_environment(**more):
     """The supervisor's, for one thread. (Threads that spin while they wait cost several times the work.)"""
-    return {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "OMP_WAIT_POLICY": "passive",
-        "OMP_NUM_THREADS": "1",
-        **more,
-    }
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    return {"PATH": path, "OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1", **more}
+
+
+CPU = {"device": {"kind": "cpu"}, "threads": 1}
+
+
+def target(build, device=None, gpu=None):
+    """The target line of a build, for a described device or a GPU."""
+    described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
+    about = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": NULL_DRIVER, "threads": 1}
+    about |= {"version": build.version, "build": build.name}
+    return about | {"device": described if gpu is None else {"kind": "gpu", "ordinal": gpu}}
+
+
+def drive(target, asked, command=(WORKER,), **environment):
+    """What a worker says of requests: (case, what else the request says)."""
+    lines = [{"target": target}]
+    lines += [{"id": i, "case": case, **more} for i, (case, more) in enumerate(asked)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    return Answer(started(command, input=text, env=worker_environment(**environment)))
 
 
 def run_on_cpu(dumps):
     """Rows of one worker on the CPU backend; each (case, folder) of `dumps` is dumped into its folder."""
-    lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 1}})]
-    lines += [
-        json.dumps({"id": i, "case": case, "do": "run", "dump": folder})
-        for i, (case, folder) in enumerate(dumps)
-    ]
-    return Answer(
-        subprocess.run(
-            [WORKER],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env=worker_environment(),
-        )
-    ).rows
+    return drive(CPU, [(case, {"do": "run", "dump": folder}) for case, folder in dumps]).rows
 
 
 def ask(
@@ -122,50 +116,17 @@ def ask(
     plan_dir="",
     standalone="",
     env=None,
-    **target,
+    **changes,
 ):
     """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes. `standalone`: a folder, or one
     for each case."""
-    described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
-    first = {
-        "cudnn_dir": build.dir,
-        "nvrtc": build.nvrtc,
-        "driver": NULL_DRIVER,
-        "version": build.version,
-        "build": build.name,
-        "threads": 1,
-        "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu},
-        "trust_plans": True,
-    }
-    first.update(target)
-    lines = [json.dumps({"target": first})]
+    first = {**target(build, device, gpu), "trust_plans": True, **changes}
     folders = [standalone] * len(cases) if isinstance(standalone, str) else standalone
-    lines += [
-        json.dumps(
-            {
-                "id": i,
-                "case": c,
-                "do": do,
-                "explain": explain,
-                "plan_dir": plan_dir,
-                "standalone": folders[i],
-            }
-        )
-        for i, c in enumerate(cases)
-    ]
-    clean = worker_environment(CUDNN_LIB_CONFIG="GRAPH_JIT_ONLY")
+    how = {"do": do, "explain": explain, "plan_dir": plan_dir}
+    asked = [(case, {**how, "standalone": folder}) for case, folder in zip(cases, folders)]
+    clean = {"CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY"}
     clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
-    clean.update(env or {})
-    return Answer(
-        subprocess.run(
-            [WORKER],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env=clean,
-        )
-    )
+    return drive(first, asked, **{**clean, **(env or {})})
 
 
 def some(items, first=0, of=2):
@@ -219,16 +180,10 @@ class Record:
     """A record file, sorted by kind of line."""
 
     def __init__(self, path):
-        (
-            self.runs,
-            self.targets,
-            self.starts,
-            self.times,
-            self.rows,
-            self.ends,
-            self.findings,
-            self.bad,
-        ) = [], [], [], [], [], [], [], 0
+        self.runs, self.targets, self.starts, self.times = [], [], [], []
+        self.rows, self.ends, self.findings, self.bad = [], [], [], 0
+        kinds = {"run": self.runs, "target": self.targets, "start": self.starts}
+        kinds |= {"time": self.times, "end": self.ends, "finding": self.findings}
         with open(path, encoding="utf-8", errors="replace") as file:
             for text in file:
                 try:
@@ -236,19 +191,8 @@ class Record:
                 except ValueError:
                     self.bad += 1
                     continue
-                for kind, kept in (
-                    ("run", self.runs),
-                    ("target", self.targets),
-                    ("start", self.starts),
-                    ("time", self.times),
-                    ("end", self.ends),
-                    ("finding", self.findings),
-                ):
-                    if isinstance(line.get(kind), dict):
-                        kept.append(line[kind])
-                        break
-                else:
-                    self.rows.append(line)
+                kind = next((kind for kind in kinds if isinstance(line.get(kind), dict)), None)
+                kinds[kind].append(line[kind]) if kind else self.rows.append(line)
 
     def by(self, *keys):
         return {tuple(row.get(k) for k in keys): row for row in self.rows}
@@ -258,24 +202,24 @@ def library(folder, name, source="", soname=None):
     """Compiles a small shared library for a test; returns its path."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name)
-    subprocess.run(
-        [
-            os.environ.get("FACTS_CC") or "cc",
-            "-shared",
-            "-fPIC",
-            "-x",
-            "c",
-            "-",
-            "-o",
-            path,
-            f"-Wl,-soname,{soname or name}",
-        ],
-        input=source + "\n",
-        text=True,
-        check=True,
-        capture_output=True,
-    )
+    flags = [
+        "-shared",
+        "-fPIC",
+        "-x",
+        "c",
+        "-",
+        "-o",
+        path,
+        f"-Wl,-soname,{soname or name}",
+        "-ldl",
+    ]
+    started([os.environ.get("FACTS_CC") or "cc", *flags], input=source + "\n", check=True)
     return path
+
+
+def read(*names):
+    with open(os.path.join(*names), encoding="utf-8") as file:
+        return file.read()
 
 
 def copy_file(source, folder, name=None):
@@ -304,8 +248,25 @@ class TestCase(unittest.TestCase):
             file.write(text if isinstance(text, str) else json.dumps(text))
         return self.path(name)
 
+    def asked(self, command, *words, cudnn=NEW, device="h100-sxm", **more):
+        """A command of facts, with builds (by name, or a folder) and a device."""
+        names = [cudnn] if isinstance(cudnn, str) else cudnn
+        names = ",".join(name if "/" in name else need(name).name for name in names)
+        return facts(command, *words, "--cudnn", names, "--device", device, **more)
+
+    def record(self, name="r"):
+        return Record(self.path(name))
+
     def assertStatus(self, done, status):
         self.assertEqual(done.status, status, done.text[-2000:])
+
+    def assertNoTrace(self, words):
+        """The programs of a user hold none of these words."""
+        for program in (WORKER, FACTS):
+            with open(program, "rb") as file:
+                content = file.read()
+            for word in words:
+                self.assertNotIn(word.encode(), content, f"{word} in {program}")
 
     def assertEnvironment(self, answer, *words):
         """The target was refused as a whole: no row, exit 3, class environment, one line that holds the words."""

@@ -2,14 +2,10 @@
 ci/liars_gpu.sh. Without a lie the same worker is green on the same cases.
 """
 
-import json
-import os
-import subprocess
 import unittest
 
 import e2e
 
-LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
 SHAPE = "dtype=bf16 b=2 h=4/2 s=192/256 d=64"
 FORWARD, BACKWARD = f"pass=fwd {SHAPE} want=stats", f"pass=bwd {SHAPE}"
 GAP = [f"pass=fwd {SHAPE} stride=gap:o.s.8", f"pass=bwd {SHAPE} stride=gap:dq.s.8"]
@@ -71,70 +67,38 @@ CASES = {
 }
 
 
+EVERY = [FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *REPLAYED, *LENGTHS]
+EVERY += [*TABLES, *SCALES, *SCALED, *BLOCKS]
+
+
 def ask(cases, *arguments):
-    lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 1}})]
-    lines += [json.dumps({"id": i, "case": c, "do": "run"}) for i, c in enumerate(cases)]
-    answer = e2e.Answer(
-        subprocess.run(
-            [LIARS, *arguments],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env=e2e.worker_environment(),
-        )
-    )
-    return answer.rows
-
-
-def interposed():
-    listed = subprocess.run(
-        [LIARS, "--interposed"], capture_output=True, text=True, check=True
-    ).stdout
-    return [line.split("\t") for line in listed.splitlines()]
+    asked = [(case, {"do": "run"}) for case in cases]
+    return e2e.drive(e2e.CPU, asked, [e2e.LIARS, *arguments]).rows
 
 
 class Interposed(e2e.TestCase):
+    def setUp(self):
+        super().setUp()
+        listed = e2e.started([e2e.LIARS, "--interposed"], check=True).stdout
+        self.known = [line.split("\t") for line in listed.splitlines()]
+
     def test_without_a_lie_all_is_green(self):
-        for row in ask(
-            [
-                FORWARD,
-                BACKWARD,
-                *GAP,
-                *FINE,
-                *SINK,
-                *PAGED,
-                *RAGGED,
-                *DROPPED,
-                *REPLAYED,
-                *LENGTHS,
-                *TABLES,
-                *SCALES,
-                *SCALED,
-                *BLOCKS,
-            ]
-        ):
+        for row in ask(EVERY):
             self.assertEqual(row["verdict"], "pass", row)
 
     def test_every_wrong_answer_ends_in_its_own_verdict(self):
-        known = interposed()
-        self.assertGreaterEqual(len(known), 23)
-        for word, verdict, what in known:
+        self.assertGreaterEqual(len(self.known), 23)
+        for word, verdict, what in self.known:
             cases = CASES.get(word, [FORWARD, BACKWARD])
             rows = ask(cases, "--liar", word)
             self.assertEqual(len(rows), len(cases), word)
             for row in rows:
                 with self.subTest(word=word, case=row["case"]):
-                    self.assertEqual(
-                        row["verdict"], verdict, f"{what}: {row.get('reason')} {row.get('errors')}"
-                    )
+                    said = f"{what}: {row.get('reason')} {row.get('errors')}"
+                    self.assertEqual(row["verdict"], verdict, said)
 
     def test_normal_builds_hold_no_trace(self):
-        for program in (e2e.WORKER, e2e.FACTS):
-            with open(program, "rb") as file:
-                content = file.read()
-            for word, _, _ in interposed():
-                self.assertNotIn(word.encode(), content, f"{word} in {program}")
+        self.assertNoTrace([word for word, _, _ in self.known])
 
 
 if __name__ == "__main__":
