@@ -37,10 +37,8 @@ class Known(e2e.TestCase):
         shutil.rmtree(home, ignore_errors=True)
         os.makedirs(os.path.join(home, "cases/known"))
         os.symlink(os.path.join(e2e.SOURCE, "cases/suites"), os.path.join(home, "cases/suites"))
-        shutil.copy(
-            os.path.join(e2e.SOURCE, "cases/known/engines.families"),
-            os.path.join(home, "cases/known"),
-        )
+        families = os.path.join(e2e.SOURCE, "cases/known/engines.families")
+        shutil.copy(families, os.path.join(home, "cases/known"))
         self.known = os.path.join(home, "cases/known/ends.known")
         with open(self.known, "w", encoding="utf-8") as file:
             file.write(text)
@@ -49,113 +47,77 @@ class Known(e2e.TestCase):
         return home
 
     def check(self, home, build, *words):
-        return e2e.facts(
-            "known",
-            "check",
-            *words,
-            "--cudnn",
-            e2e.need(build).name,
-            "--device",
-            "h100-sxm",
-            "-o",
-            self.path("r.jsonl"),
-            "--overwrite",
-            FACTS_HOME=home,
-        )
+        where = ("-o", self.path("r.jsonl"), "--overwrite")
+        return self.asked("known", "check", *words, *where, cudnn=build, FACTS_HOME=home)
 
     def test_a_version_that_still_ends_the_process_is_proposed_and_written(self):
         home = self.home()
         done = self.check(home, e2e.NEW)
         self.assertStatus(done, 0)
-        self.assertIn("+seen: 9.27.0; h100-sxm (described), r.jsonl", done.out)
-        self.assertIn(
-            "1 known failure still fails, 0 no longer fail, 0 got no answer (cuDNN 9.27.0)",
-            done.out,
-        )
-        with open(self.known, encoding="utf-8") as file:
-            self.assertEqual(file.read(), CRASH, "without --write nothing is changed")
-        self.assertStatus(self.check(home, e2e.NEW, "--write"), 0)
-        with open(self.known, encoding="utf-8") as file:
-            self.assertIn(
-                "seen: 9.26.0; a report\nseen: 9.27.0; h100-sxm (described), r.jsonl\n", file.read()
-            )
+        line = "seen: 9.27.0; h100-sxm (described), r.jsonl"
+        count = "1 known failure still fails, 0 no longer fail, 0 got no answer (cuDNN 9.27.0)"
+        for said in (f"+{line}", count):
+            self.assertIn(said, done.out)
+        self.assertEqual(e2e.read(self.known), CRASH, "without --write nothing is changed")
+        written = e2e.facts("known", "check", self.path("r.jsonl"), "--write", FACTS_HOME=home)
+        self.assertStatus(written, 0)
+        self.assertIn(f"seen: 9.26.0; a report\n{line}\n", e2e.read(self.known))
         again = e2e.facts("known", "check", self.path("r.jsonl"), FACTS_HOME=home)
         self.assertStatus(again, 0)
         self.assertNotIn("+seen", again.out)
 
     def test_a_version_that_answers_ends_the_failure_there_and_a_wrong_file_is_contradicted(self):
-        home = self.home(CRASH.replace("seen: 9.26.0;", "seen: 9.8.0;"))
-        done = self.check(home, e2e.OLD)
+        done = self.check(self.home(CRASH.replace("seen: 9.26.0;", "seen: 9.8.0;")), e2e.OLD)
         self.assertStatus(done, 0)
         self.assertIn("+right: 9.20.0; h100-sxm (described), r.jsonl", done.out)
         self.assertIn("no longer fails: ends", done.out)
-        wrong = self.check(
-            self.home(
-                CRASH.replace(
-                    "seen: 9.26.0; a report", "seen: 9.26.0; a report\nright: 9.27.0; a guess"
-                )
-            ),
-            e2e.NEW,
-        )
+        right = "seen: 9.26.0; a report\nright: 9.27.0; a guess"
+        wrong = self.check(self.home(CRASH.replace("seen: 9.26.0; a report", right)), e2e.NEW)
         self.assertStatus(wrong, 1)
-        self.assertRegex(
-            wrong.err,
-            r"ends\.known:5: cuDNN 9\.27\.0 on h100-sxm fails \(1 results\), and the file says that it is right",
-        )
+        said = r"ends\.known:5: cuDNN 9\.27\.0 on h100-sxm fails \(1 results\), and the file says that it is right"
+        self.assertRegex(wrong.err, said)
 
     def test_an_observation_by_hand_is_written_and_a_bad_one_is_not(self):
         home = self.home()
-        self.assertStatus(
-            e2e.facts(
-                "known", "note", "ends", "right", "9.30.0", "--source", "a report", FACTS_HOME=home
-            ),
-            0,
-        )
-        with open(self.known, encoding="utf-8") as file:
-            noted = file.read()
+
+        def note(words):
+            return e2e.facts(
+                "known", "note", *words.split(), "--source", "a report", FACTS_HOME=home
+            )
+
+        self.assertStatus(note("ends right 9.30.0"), 0)
+        noted = e2e.read(self.known)
         self.assertIn("right: 9.30.0; a report\n", noted)
         for words, said in (
-            (("ends", "seen", "9.30.0", "--source", "x"), "9.30.0 was seen failing"),
-            (("ends", "seen", "soon", "--source", "x"), "'soon' is not a version"),
-            (("end", "seen", "9.1.0", "--source", "x"), "did you mean ends?"),
-            (("ends/other", "seen", "9.1.0", "--source", "x"), "no failure called 'other'"),
+            ("ends seen 9.30.0", "9.30.0 was seen failing"),
+            ("ends seen soon", "'soon' is not a version"),
+            ("end seen 9.1.0", "did you mean ends?"),
+            ("ends/other seen 9.1.0", "no failure called 'other'"),
         ):
-            done = e2e.facts("known", "note", *words, FACTS_HOME=home)
+            done = note(words)
             self.assertStatus(done, 2)
             self.assertIn(said, done.err)
-            with open(self.known, encoding="utf-8") as file:
-                self.assertEqual(file.read(), noted)
+            self.assertEqual(e2e.read(self.known), noted)
 
     def test_a_mistake_in_a_file_is_one_line_with_its_place(self):
         home = self.home(CRASH.replace("b=1 &", "bb=1 &"))
-        self.assertOneLine(
-            e2e.facts("known", "list", FACTS_HOME=home),
-            2,
-            "ends.known:7: when: column 12: no key 'bb'",
-        )
-        self.assertOneLine(e2e.facts("known", "lst", FACTS_HOME=home), 2, "did you mean list?")
+        for word, said in (
+            ("list", "ends.known:7: when: column 12: no key 'bb'"),
+            ("lst", "did you mean list?"),
+        ):
+            self.assertOneLine(e2e.facts("known", word, FACTS_HOME=home), 2, said)
 
     def test_the_projects_failures_are_listed_and_shown(self):
         done = e2e.facts("known", "list", "--cudnn", "99.0.0", "--json")
         self.assertStatus(done, 0)
-        entries = [json.loads(line) for line in done.out.splitlines()]
-        self.assertIn(
-            "bwd-plan-segfault-b1-hq1-sq1", {e["id"] for e in entries}, "nobody has seen it right"
-        )
-        self.assertNotIn("fp8-backward-tail", {e["id"] for e in entries}, "9.27.0 was seen right")
-        listed = {
-            line.split()[0]: line
-            for line in e2e.facts("known", "list").out.splitlines()
-            if not line.startswith(" ")
-        }
-        self.assertRegex(
-            listed["empty-keys-unwritten"], r"empty-keys-unwritten +(all|[0-9.]+ and newer)$"
-        )
-        self.assertEqual(
-            [line for line in listed.values() if ";" in line],
-            [],
-            "one union of versions for each failure",
-        )
+        ids = {json.loads(line)["id"] for line in done.out.splitlines()}
+        self.assertIn("bwd-plan-segfault-b1-hq1-sq1", ids, "nobody has seen it right")
+        self.assertNotIn("fp8-backward-tail", ids, "9.27.0 was seen right")
+        lines = e2e.facts("known", "list").out.splitlines()
+        lines = [line for line in lines if not line.startswith(" ")]
+        listed = "\n".join(lines)
+        self.assertRegex(listed, r"(?m)^empty-keys-unwritten +(all|[0-9.]+ and newer)$")
+        self.assertNotIn(";", listed, "one union of versions for each failure")
         done = e2e.facts("known", "show", "fp8-backward-tail")
         self.assertStatus(done, 0)
         self.assertIn("Versions: 9.14.0 to before 9.24.1.", done.out)
@@ -163,15 +125,7 @@ class Known(e2e.TestCase):
         self.assertStatus(e2e.facts("list", "regress/fp8-backward-tail"), 0)
 
     def test_the_library_refuses_in_a_version_that_is_newer_than_every_observation(self):
-        done = e2e.facts(
-            "decide",
-            "pass=bwd b=1 h=1 s=1",
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--device",
-            "h100-sxm",
-            "--json",
-        )
+        done = self.asked("decide", "pass=bwd b=1 h=1 s=1", "--json")
         self.assertStatus(done, 0)
         self.assertIn("rule bwd-plan-segfault-b1-hq1-sq1", done.out)
 

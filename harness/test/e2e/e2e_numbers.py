@@ -14,9 +14,8 @@ class Numbers(e2e.TestCase):
         rows = e2e.Record(self.path("r")).rows
         self.assertGreater(len(rows), 60)
         checks = set(re.findall(r" check=(\w+)", e2e.facts("list", "numbers").out))
-        self.assertEqual(
-            set(re.findall(r" check=(\w+)", "\n".join(row["case"] for row in rows))), checks
-        )
+        cases = "\n".join(row["case"] for row in rows)
+        self.assertEqual(set(re.findall(r" check=(\w+)", cases)), checks)
         self.assertEqual([row["case"] for row in rows if row["verdict"] != "pass"], [])
         for row in rows:
             asked = re.search(r" check=(\w+)", row["case"])
@@ -29,46 +28,20 @@ class Numbers(e2e.TestCase):
             self.assertLessEqual(check["ratio"], 1, row["case"])
 
     def test_rows_say_where_their_time_went_if_they_are_asked_to(self):
+        case = "pass=fwd,bwd dtype=bf16 b=1 h=2 s=96 d=32"
+        words = ("run", case, "--device", "cpu", "-j", "1", "--overwrite", "-o", self.path("r"))
         for times in ("", "1"):
             began = time.monotonic()
-            done = e2e.facts(
-                "run",
-                "pass=fwd,bwd dtype=bf16 b=1 h=2 s=96 d=32",
-                "--device",
-                "cpu",
-                "-j",
-                "1",
-                "--overwrite",
-                "-o",
-                self.path("r"),
-                FACTS_TIMES=times,
-            )
-            ended = time.monotonic()
-            self.assertStatus(done, 0)
-            rows = e2e.Record(self.path("r")).rows
+            self.assertStatus(e2e.facts(*words, FACTS_TIMES=times), 0)
+            took = (time.monotonic() - began) * 1e3
+            rows = self.record().rows
             self.assertEqual({"spent_ms" in row for row in rows}, {bool(times)})
+        steps = "decide plan allocate fill oracle arm execute read_back compare judge"
         for row in rows:
-            self.assertLessEqual(
-                {
-                    "decide",
-                    "plan",
-                    "allocate",
-                    "fill",
-                    "oracle",
-                    "arm",
-                    "execute",
-                    "read_back",
-                    "compare",
-                    "judge",
-                },
-                set(row["spent_ms"]),
-            )
+            self.assertLessEqual(set(steps.split()), set(row["spent_ms"]))
             self.assertGreater(min(row["spent_ms"].values()), 0)
-        self.assertLess(
-            sum(sum(row["spent_ms"].values()) for row in rows),
-            (ended - began) * 1e3,
-            "one worker spends no more than the whole command",
-        )
+        why = "one worker spends no more than the whole command"
+        self.assertLess(sum(sum(row["spent_ms"].values()) for row in rows), took, why)
 
 
 if __name__ == "__main__":

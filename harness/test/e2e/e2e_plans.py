@@ -15,38 +15,25 @@ class Plans(e2e.TestCase):
         super().setUp()
         self.plans = self.path("plans")
 
-    def compile(self, *more, folder=None, builds=e2e.CI_BUILDS, cwd=None):
-        names = ",".join(e2e.need(name).name for name in builds)
-        return e2e.facts(
-            "decide",
-            CASE,
-            "--cudnn",
-            names,
-            "--plan",
-            "--plan-dir",
-            folder or self.plans,
-            "--overwrite",
-            "-o",
-            self.path("r"),
-            *more,
-            cwd=cwd,
-        )
+    def compile(self, folder=None, builds=e2e.NEW, **more):
+        where = ("--plan", "--plan-dir", folder or self.plans, "--overwrite", "-o", self.path("r"))
+        return self.asked("decide", CASE, *where, cudnn=builds, **more)
 
     def files(self):
         return sorted(os.listdir(self.plans))
 
     def test_what_was_compiled_is_kept_for_each_build_and_for_us_alone(self):
-        self.assertStatus(self.compile(), 0)
-        self.assertEqual(len(self.files()), 2)
+        self.assertStatus(self.compile(builds=e2e.CI_BUILDS), 0)
+        before = self.files()
+        self.assertEqual(len(before), 2)
         self.assertEqual(stat.S_IMODE(os.stat(self.plans).st_mode), 0o700)
-        for name in self.files():
+        for name in before:
             self.assertEqual(stat.S_IMODE(os.stat(self.path("plans", name)).st_mode), 0o600)
             self.assertGreater(os.path.getsize(self.path("plans", name)), 10000)
-        for row in e2e.Record(self.path("r")).rows:
+        for row in self.record().rows:
             self.assertGreater(row["plan_ms"], 1)
-        before = self.files()
-        self.assertStatus(self.compile(), 0)
-        self.assertEqual(self.files(), before)
+        self.assertStatus(self.compile("plans", builds=e2e.CI_BUILDS, cwd=self.folder), 0)
+        self.assertEqual(self.files(), before, "the same folder, relative to where the user stands")
 
     def test_with_engine_all_every_configuration_is_kept(self):
         answer = e2e.ask(e2e.need(e2e.NEW), CASE + " engine=all", do="plan", plan_dir=self.folder)
@@ -58,62 +45,47 @@ class Plans(e2e.TestCase):
         build = e2e.need(e2e.NEW)
         offered = e2e.ask(build, CASE).rows[-1]["engines"]
         self.assertGreater(len(offered), 1)
-        offered = e2e.some(offered, 1)
-        pins = [
-            f"{CASE} engine={engine['index']} knob="
-            + "+".join(f"{name.lower()}:{value}" for name, value in sorted(engine["knobs"].items()))
-            for engine in offered
-        ]
+        offered, pins = e2e.some(offered, 1), []
+        for engine in offered:
+            knobs = "+".join(f"{name.lower()}:{n}" for name, n in sorted(engine["knobs"].items()))
+            pins.append(f"{CASE} engine={engine['index']} knob={knobs}")
         rows = [row for row in e2e.ask(build, *pins, do="plan").rows if not row.get("more")]
-        self.assertEqual(len(rows), len(offered))
-        for engine, row in zip(offered, rows):
-            self.assertEqual(
-                (row["verdict"], row["engine"]), ("supported", engine["index"]), row.get("reason")
-            )
+        found = [(row["verdict"], row["engine"]) for row in rows]
+        self.assertEqual(found, [("supported", engine["index"]) for engine in offered], rows)
+        for row in rows:
             self.assertNotIn("config", row, "a pin has no place in the list")
 
     def test_cases_that_differ_in_their_data_alone_share_a_plan(self):
-        for data in ("", " fill=needle", " fill=neglse poison=nan"):
-            self.assertEqual(
-                len(e2e.ask(e2e.need(e2e.NEW), CASE + data, do="plan", plan_dir=self.folder).rows),
-                1,
-            )
-            self.assertEqual(len(os.listdir(self.folder)), 1)
-        e2e.ask(e2e.need(e2e.NEW), CASE.replace("d=64", "d=72"), do="plan", plan_dir=self.folder)
-        self.assertEqual(len(os.listdir(self.folder)), 2)
-
-    def test_a_relative_folder_is_where_the_user_stands(self):
-        self.assertStatus(self.compile(folder="plans", builds=[e2e.NEW], cwd=self.folder), 0)
-        self.assertEqual(len(self.files()), 1)
+        for more, count in (
+            (["", " fill=needle", " fill=neglse poison=nan"], 1),
+            ([" fill=needle", " d=72"], 2),
+        ):
+            cases = [(CASE + one).replace("d=64 d=72", "d=72") for one in more]
+            rows = e2e.ask(e2e.need(e2e.NEW), *cases, do="plan", plan_dir=self.folder).rows
+            self.assertEqual((len(rows), len(os.listdir(self.folder))), (len(cases), count))
 
     def test_a_folder_that_others_may_write_to_is_refused_with_its_path(self):
         os.mkdir(self.plans)
-        os.chmod(self.plans, 0o777)
-        self.assertOneLine(self.compile(builds=[e2e.NEW]), 3, self.plans, "chmod")
-        os.chmod(self.plans, 0o700)
         os.symlink("plans", self.path("link"))
-        self.assertOneLine(
-            self.compile(folder=self.path("link"), builds=[e2e.NEW]), 3, self.path("link")
-        )
         self.write("file", "")
-        self.assertOneLine(
-            self.compile(folder=self.path("file"), builds=[e2e.NEW]), 3, self.path("file")
-        )
-        self.assertOneLine(
-            self.compile(folder=self.path("none", "deeper"), builds=[e2e.NEW]),
-            3,
-            self.path("none", "deeper"),
-        )
+        for mode, *names in (
+            (0o777, "plans"),
+            (0o700, "link"),
+            (0o700, "file"),
+            (0o700, "none", "deeper"),
+        ):
+            os.chmod(self.plans, mode)
+            words = ["chmod"] if mode == 0o777 else []
+            self.assertOneLine(self.compile(self.path(*names)), 3, self.path(*names), *words)
         self.assertEqual(self.files(), [])
 
     def test_a_link_in_the_place_of_a_plan_is_not_written_through(self):
-        self.assertStatus(self.compile(builds=[e2e.NEW]), 0)
+        self.assertStatus(self.compile(), 0)
         (name,) = self.files()
         os.unlink(self.path("plans", name))
         os.symlink(self.write("victim", "untouched"), self.path("plans", name))
-        self.assertStatus(self.compile(builds=[e2e.NEW]), 0)
-        with open(self.path("victim"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "untouched")
+        self.assertStatus(self.compile(), 0)
+        self.assertEqual(e2e.read(self.path("victim")), "untouched")
         self.assertFalse(os.path.islink(self.path("plans", name)))
 
 
@@ -122,19 +94,12 @@ REFUSED = (
     CASE.replace("pass=fwd", "pass=bwd").replace("d=64", "d=512"),
     CASE.replace("pass=fwd dtype=bf16", "pass=bwd dtype=f32"),
 )
-TIMES = ("decide_us", "plan_ms")
 
 
 def without_times(rows):
     """Rows, but for what may differ between an answer out of the folder and cuDNN's own."""
-    return [
-        {
-            key: value
-            for key, value in row.items()
-            if key not in TIMES and key not in ("plan_loaded", "refusal_loaded", "not_loaded")
-        }
-        for row in rows
-    ]
+    may = ("decide_us", "plan_ms", "plan_loaded", "refusal_loaded", "not_loaded")
+    return [{key: value for key, value in row.items() if key not in may} for row in rows]
 
 
 class Folder(e2e.TestCase):
@@ -174,19 +139,17 @@ class Refusals(Folder):
         first = self.ask(*REFUSED)
         self.assertEqual(len(self.files(".refusal")), len(REFUSED))
         again = self.ask(*REFUSED)
-        self.assertEqual(
-            [row.get("refusal_loaded") for row in first + again], [None] * 3 + [True] * 3
-        )
+        decided = self.ask(*REFUSED, do="decide")
+        loaded = [row.get("refusal_loaded") for row in first + again + decided]
+        self.assertEqual(loaded, [None] * 3 + [True] * 6)
         self.assertEqual(without_times(first), without_times(plain))
         self.assertEqual(without_times(again), without_times(plain))
-        self.assertEqual(
-            [row.get("refusal_loaded") for row in self.ask(*REFUSED, do="decide")], [True] * 3
-        )
 
     def test_what_is_not_of_the_graph_is_no_part_of_the_key(self):
-        self.ask(REFUSED[0])
-        for more in (" fill=needle", " exec=graph", " repeat=3"):
-            self.assertTrue(self.ask(REFUSED[0] + more)[0].get("refusal_loaded"), more)
+        first, *rows = self.ask(
+            *(REFUSED[0] + more for more in ("", " fill=needle", " exec=graph", " repeat=3"))
+        )
+        self.assertEqual([row.get("refusal_loaded") for row in (first, *rows)], [None] + [True] * 3)
         self.assertEqual(len(self.files(".refusal")), 1)
 
     def test_another_build_device_or_threshold_is_asked_itself(self):
@@ -211,17 +174,11 @@ class Refusals(Folder):
     def test_a_refusal_of_ours_is_never_kept(self):
         rows = self.ask(CASE + " stride=gap:4", CASE.replace("h=2", "h=0"), CASE + " d=4000")
         self.assertFalse({"pass", "supported"} & {row["verdict"] for row in rows})
-        self.assertLessEqual(
-            {row["reason"]["class"] for row in rows},
-            {"policy", "bad_problem", "internal", "unsupported"},
-        )
-        self.assertEqual(
-            len(self.files(".refusal")),
-            sum(
-                row["reason"]["class"] == "unsupported" and "status" in row["reason"]
-                for row in rows
-            ),
-        )
+        reasons = [row["reason"] for row in rows]
+        kinds = {reason["class"] for reason in reasons}
+        self.assertLessEqual(kinds, {"policy", "bad_problem", "internal", "unsupported"})
+        theirs = [one for one in reasons if one["class"] == "unsupported" and "status" in one]
+        self.assertEqual(len(self.files(".refusal")), len(theirs))
 
     def test_a_target_that_cannot_be_asked_keeps_nothing(self):
         answer = e2e.ask(e2e.need(e2e.OLD), *REFUSED, do="plan", plan_dir=self.folder, nvrtc="")
@@ -232,14 +189,12 @@ class Refusals(Folder):
         plain = self.ask(REFUSED[0])
         (name,) = self.files(".refusal")
         good = self.read(name)
-        for what, bad in (
-            ("empty", b""),
-            ("cut", good[:-1]),
-            ("longer", good + b"x"),
-            ("head", bytes([good[0] ^ 1]) + good[1:]),
-            ("status", good[:16] + bytes([good[16] ^ 1]) + good[17:]),
-            ("words", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:]),
-        ):
+        flipped = [
+            (what, good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+            for what, at in (("head", 0), ("status", 16), ("words", len(good) - 20))
+        ]
+        other = (("empty", b""), ("cut", good[:-1]), ("longer", good + b"x"))
+        for what, bad in (*other, *flipped):
             self.put(name, bad)
             (row,) = self.ask(REFUSED[0])
             self.assertNotIn("refusal_loaded", row, what)
@@ -272,33 +227,14 @@ class Damage(Folder):
         (name,) = self.files(".plan")
         good = self.read(name)
         json_at = good.index(b'{"cudnnVersion"')
-        flipped = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :]
-        for at, text in (
-            (0, "not a saved plan"),
-            (8, "format"),
-            (20, "header is damaged"),
-            *e2e.some(
-                (
-                    (len(good) - 1, "is damaged"),
-                    (json_at - 300, "header is damaged"),
-                    (json_at - 1, "header is damaged"),
-                    (json_at, "is damaged"),
-                    (json_at + (len(good) - json_at) // 2, "is damaged"),
-                ),
-                of=5,
-            ),
-        ):
-            self.assertRefused(flipped(at), text)
-        for bad, text in e2e.some(
-            (
-                (good[:-1], "holds"),
-                (good[:json_at], "holds"),
-                (good[: json_at - 8], "cut off"),
-                (b"", "not a saved plan"),
-                (good + b" ", "holds"),
-            ),
-            of=2,
-        ):
+        places = [(0, "not a saved plan"), (8, "format"), (20, "header is damaged")]
+        more = [(len(good) - 1, "is damaged"), (json_at - 300, "header is damaged")]
+        more += [(json_at - 1, "header is damaged"), (json_at, "is damaged")]
+        more.append((json_at + (len(good) - json_at) // 2, "is damaged"))
+        for at, text in places + e2e.some(more, of=5):
+            self.assertRefused(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :], text)
+        short = [(good[:-1], "holds"), (good[:json_at], "holds"), (good[: json_at - 8], "cut off")]
+        for bad, text in e2e.some([*short, (b"", "not a saved plan"), (good + b" ", "holds")]):
             self.assertRefused(bad, text)
         self.assertEqual(without_times([self.assertMadeAgain()]), without_times([first]))
 
@@ -328,19 +264,18 @@ class Damage(Folder):
             if ".so" in name:
                 e2e.copy_file(os.path.join(build.dir, name), folder)
         self.has_plan()
-        (same,) = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        (same,) = self.ask(CASE, cudnn_dir=folder)
         self.assertTrue(same["plan_loaded"], "the same libraries in another folder")
         e2e.library(folder, "libcudnn_more.so.9")
-        (other,) = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        (other,) = self.ask(CASE, cudnn_dir=folder)
         self.assertNotIn("plan_loaded", other)
         one, two = self.files(".plan")
-        self.put(one, self.read(two))
-        self.put(two, self.read(one))
+        first, second = self.read(one), self.read(two)
+        self.put(one, second)
+        self.put(two, first)
         (row,) = self.ask(CASE)
-        self.assertTrue(
-            "another build of cuDNN 92700" in row.get("not_loaded", "") or row.get("plan_loaded"),
-            row,
-        )
+        said = "another build of cuDNN 92700" in row.get("not_loaded", "")
+        self.assertTrue(said or row.get("plan_loaded"), row)
 
 
 class Keys(Folder):
@@ -350,51 +285,22 @@ class Keys(Folder):
         self.has_plan()
         self.ask(CASE, REFUSED[0])
         before = sorted(os.listdir(self.folder))
-        rows = self.ask(
-            CASE,
-            REFUSED[0],
-            device=e2e.description(
-                pciDeviceId=77,
-                cudaDeviceId=5,
-                driverVer=13010,
-                totalGlobalMem=85017493504,
-                smClockRateKHz=1755000,
-            ),
-        )
-        self.assertTrue(rows[0]["plan_loaded"])
-        self.assertNotIn("refusal_loaded", rows[1])
-        self.assertEqual(
-            [name for name in sorted(os.listdir(self.folder)) if name not in before],
-            [name for name in self.files(".refusal") if name not in before],
-        )
-        self.assertTrue(
-            self.ask(REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5))[0][
-                "refusal_loaded"
-            ]
-        )
+        slot = {"pciDeviceId": 77, "cudaDeviceId": 5}
+        card = {"driverVer": 13010, "totalGlobalMem": 85017493504, "smClockRateKHz": 1755000}
+        plan, refusal = self.ask(CASE, REFUSED[0], device=e2e.description(**slot, **card))
+        self.assertTrue(plan["plan_loaded"])
+        self.assertNotIn("refusal_loaded", refusal)
+        new = [name for name in sorted(os.listdir(self.folder)) if name not in before]
+        self.assertEqual([name for name in new if not name.endswith(".refusal")], [])
+        (refusal,) = self.ask(REFUSED[0], device=e2e.description(**slot))
+        self.assertTrue(refusal["refusal_loaded"])
 
     def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
         self.has_plan()
-        rows = e2e.ask(
-            e2e.need(e2e.NEW),
-            CASE + " policy=guard",
-            do="plan",
-            plan_dir=self.folder,
-            errata=json.dumps(
-                {
-                    "rules": [
-                        {
-                            "rule_id": "not this",
-                            "operation": "SDPA",
-                            "engine": 2,
-                            "cudnn_version_start": 0,
-                            "cudnn_version_end": -1,
-                        }
-                    ]
-                }
-            ),
-        ).rows
-        self.assertNotIn("plan_loaded", rows[0])
+        rule = {"rule_id": "not this", "operation": "SDPA", "engine": 2}
+        rule |= {"cudnn_version_start": 0, "cudnn_version_end": -1}
+        (row, *_) = self.ask(CASE + " policy=guard", errata=json.dumps({"rules": [rule]}))
+        self.assertNotIn("plan_loaded", row)
 
     def test_a_backward_brings_the_plans_that_its_run_needs(self):
         case = "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 exec=graph"

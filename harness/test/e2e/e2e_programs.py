@@ -5,7 +5,6 @@ import glob
 import json
 import os
 import shutil
-import subprocess
 import unittest
 
 import e2e
@@ -129,20 +128,15 @@ class Answers(Compiling):
             data = [os.path.join(folders[case], "data") for case in asked]
             if not asked:
                 continue
-            rows = e2e.ask(
-                self.build,
-                *(case + " guards=off" for case in asked),
-                device=e2e.description(device),
-                standalone=data,
-            ).rows
+            off, how = [f"{case} guards=off" for case in asked], {"device": e2e.description(device)}
+            rows = e2e.ask(self.build, *off, standalone=data, **how).rows
             self.assertEqual(len(rows), len(asked))
             for place, row in zip(data, rows):
                 with open(os.path.join(place, "rows.jsonl"), "w", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
-        rows = e2e.run_on_cpu(
-            [(case, os.path.join(folder, "dump")) for case, folder in folders.items()]
-        )
-        self.assertEqual([row["verdict"] for row in rows], ["pass"] * len(cases))
+        dumps = [(case, os.path.join(folder, "dump")) for case, folder in folders.items()]
+        found = [row["verdict"] for row in e2e.run_on_cpu(dumps)]
+        self.assertEqual(found, ["pass"] * len(cases))
         for folder in folders.values():
             self.script("harness/repro/standalone.py", folder, "--keep", *more)
         return folders
@@ -151,35 +145,17 @@ class Answers(Compiling):
         fake = self.path("fake_cudnn.o")
         if not os.path.exists(fake):
             self.compile(self.build, [os.path.join(SHIMS, "fake_cudnn.c")], fake, "-c")
-        return self.compile(
-            self.build,
-            [os.path.join(folder, "repro.c"), fake],
-            os.path.join(folder, "repro"),
-            "-lm",
-            "-fopenmp",
-        )
+        source, out = (os.path.join(folder, name) for name in ("repro.c", "repro"))
+        return self.compile(self.build, [source, fake], out, "-lm", "-fopenmp")
 
     def run_program(self, folder):
         env = {**os.environ, "FAKE_ANSWERS": os.path.join(folder, "answers")}
-        return e2e.Done(
-            subprocess.run(
-                [os.path.join(folder, "repro")],
-                cwd=folder,
-                env=env,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
-        )
+        program = os.path.join(folder, "repro")
+        return e2e.Done(e2e.started([program], cwd=folder, env=env))
 
     def answered(self, folder, plant=None):
         """What the program says of the CPU backend's answers; `plant`: an output with one wrong sign."""
-        words = [
-            os.path.join(folder, "dump"),
-            os.path.join(folder, "data", "case.json"),
-            os.path.join(folder, "answers"),
-        ]
+        words = [os.path.join(folder, name) for name in ("dump", "data/case.json", "answers")]
         self.script("harness/test/e2e/answers.py", *words, *(["--plant", plant] if plant else []))
         return self.run_program(folder)
 
@@ -207,22 +183,21 @@ class Answers(Compiling):
     }
 
     def test_right_answers_pass_and_a_wrong_sign_fails(self):
-        for case, folder in self.made(self.ANSWERS).items():
+        for case, folder in self.made(e2e.some(self.ANSWERS)).items():
             name = self.ANSWERS[case]
             with self.subTest(case=case, name=name):
                 self.program(folder)
-                done = self.answered(folder)
-                self.assertStatus(done, 0)
-                self.assertTrue(done.out.endswith("PASS\n"), done.out)
-                done = self.answered(folder, name)
-                self.assertStatus(done, 1)
-                self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
-                self.assertTrue(done.out.endswith("\nFAIL\n"), done.out)
+                for plant, status, said in (
+                    (None, 0, r"PASS\n\Z"),
+                    (name, 1, rf"(?ms)^{name} [^\n]*FAIL$.*\nFAIL\n\Z"),
+                ):
+                    done = self.answered(folder, plant)
+                    self.assertStatus(done, status)
+                    self.assertRegex(done.out, said)
 
     def test_what_is_not_written_or_is_written_behind_the_lengths_fails(self):
-        dense, ragged = self.made(
-            ["pass=fwd b=2 h=4 s=64 d=16", "pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"]
-        ).values()
+        cases = ["pass=fwd b=2 h=4 s=64 d=16", "pass=fwd b=3 h=2 s=64 d=16 lens=64+20+40"]
+        dense, ragged = self.made(cases).values()
         for folder in (dense, ragged):
             self.program(folder)
             self.assertStatus(self.answered(folder), 0)
@@ -237,10 +212,8 @@ class Answers(Compiling):
             file.write(b"\x80\x3f" * 3)
         done = self.run_program(ragged)
         self.assertStatus(done, 1)
-        self.assertRegex(
-            done.out,
-            r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$",
-        )
+        said = r"(?m)^o +3 elements in rows past the lengths are neither 0 nor unchanged: FAIL$"
+        self.assertRegex(done.out, said)
 
     # ---- cudnn-frontend
 
@@ -256,69 +229,43 @@ class Answers(Compiling):
     }
 
     def test_the_script_of_the_frontend_repeats_the_call_and_compares_bits(self):
-        for case, runs in (
-            ("pass=fwd b=1 h=2 s=64 d=64 repeat=60", 50),
-            ("pass=fwd b=1 h=2 s=64 d=64", 1),
+        expected = "Expected: every output is within the tolerance"
+        for more, runs, also in (
+            (" repeat=60", 50, ", and 50 runs give the same bits.\n"),
+            ("", 1, ".\n"),
         ):
-            folder = self.path("script")
+            case, folder = f"pass=fwd b=1 h=2 s=64 d=64{more} guards=off", self.path("script")
             shutil.rmtree(folder, ignore_errors=True)
-            done = e2e.facts(
-                "repro",
-                case + " guards=off",
-                "--cudnn",
-                self.build.version,
-                "--device",
-                "h100-sxm",
-                "--standalone",
-                folder,
-                "--frontend",
-            )
+            done = self.asked("repro", case, "--standalone", folder, "--frontend")
             self.assertIn("repro.py", done.err)
             for name, text in FAKES.items():
-                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                    file.write(text)
+                self.write(os.path.join("script", name), text)
             for other in ("", "1", "40"):
                 with self.subTest(case=case, other=other):
                     done = self.forks.run(os.path.join(folder, "repro.py"), OTHER_RUN=other)
                     bad = bool(other) and runs > 1
                     self.assertStatus(done, int(bad))
                     self.assertIn(f"{runs} calls", done.err)
-                    self.assertEqual(
-                        f"o            run {int(other or 0) + 1} differs from the first in 1 bytes: FAIL\n"
-                        in done.out,
-                        bad,
-                        done.out,
-                    )
-            with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
-                said = file.read()
-            self.assertIn(
-                "Expected: every output is within the tolerance"
-                + (", and 50 runs give the same bits.\n" if runs > 1 else ".\n"),
-                said,
-            )
+                    line = f"run {int(other or 0) + 1} differs from the first in 1 bytes: FAIL\n"
+                    self.assertEqual(f"o            {line}" in done.out, bad, done.out)
+            self.assertIn(expected + also, e2e.read(folder, "README.md"))
             for name in ("README.md", "repro.py"):
-                with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    self.assertNotRegex(file.read(), "(?i)facts|guards=")
+                self.assertNotRegex(e2e.read(folder, name), "(?i)facts|guards=")
 
     def test_the_script_of_the_frontend_is_checked_by_its_storages(self):
         for case, folder in self.made(self.FRONTEND, "--frontend").items():
             with self.subTest(case):
-                with open(os.path.join(folder, "repro.py"), encoding="utf-8") as file:
-                    text = file.read()
+                text = e2e.read(folder, "repro.py")
                 compile(text, "repro.py", "exec")
                 self.assertNotIn("@{", text)
-                with open(os.path.join(folder, "check.py"), encoding="utf-8") as file:
-                    self.assertNotRegex(file.read(), "(?i)facts")
+                self.assertNotRegex(e2e.read(folder, "check.py"), "(?i)facts")
                 for plant in (None, self.FRONTEND[case]):
-                    data = os.path.join(folder, "data")
-                    self.script(
-                        "harness/test/e2e/answers.py",
-                        os.path.join(folder, "dump"),
-                        os.path.join(data, "case.json"),
-                        data,
-                        *(["--plant", plant] if plant else []),
-                    )
-                    done = self.forks.run(os.path.join(folder, "check.py"), data)
+                    words = [
+                        os.path.join(folder, name) for name in ("dump", "data/case.json", "data")
+                    ]
+                    words += ["--plant", plant] if plant else []
+                    self.script("harness/test/e2e/answers.py", *words)
+                    done = self.forks.run(os.path.join(folder, "check.py"), words[2])
                     self.assertStatus(done, int(bool(plant)))
                     if plant:
                         self.assertRegex(done.out, rf"(?m)^{plant} .*FAIL$")

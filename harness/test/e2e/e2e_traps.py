@@ -10,112 +10,80 @@ import e2e
 class WithoutNvrtc(e2e.TestCase):
     """Below 9.21 a missing or foreign NVRTC looks like "no engine", with status SUCCESS."""
 
-    def test_no_nvrtc_is_the_environment_and_never_unsupported(self):
-        self.assertEnvironment(e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, nvrtc=""), "NVRTC")
+    def ask(self, nvrtc, build=e2e.OLD, **more):
+        return e2e.ask(e2e.need(build), e2e.CONTROL, nvrtc=nvrtc, **more)
 
-    def test_a_path_that_holds_no_nvrtc_is_the_environment(self):
-        self.assertEnvironment(
-            e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, nvrtc=self.path("libnvrtc.so.13")),
-            self.path("libnvrtc.so.13"),
-        )
+    def test_no_nvrtc_is_the_environment_and_never_unsupported(self):
+        self.assertEnvironment(self.ask(""), "NVRTC")
+        none = self.path("libnvrtc.so.13")
+        self.assertEnvironment(self.ask(none), none)
 
     def test_from_9_21_on_none_is_needed(self):
-        answer = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, nvrtc="", do="plan")
-        self.assertEqual([row["verdict"] for row in answer.rows], ["supported"])
+        rows = self.ask("", e2e.NEW, do="plan").rows
+        self.assertEqual([row["verdict"] for row in rows], ["supported"])
 
-    def test_nvrtc_of_another_cuda_major_is_refused_even_where_the_loader_would_find_a_right_one(
-        self,
-    ):
-        build = e2e.need(e2e.OLD)
-        other = e2e.library(
-            self.folder,
-            "libnvrtc.so.12",
-            "int nvrtcVersion(int *a, int *b) { *a = 12; *b = 9; return 0; }",
-        )
-        e2e.library(
-            self.folder, "libnvrtc-builtins.so.12.9", "int __nvrtc_builtins__12_9_getArchBuiltins;"
-        )
-        answer = e2e.ask(
-            build, e2e.CONTROL, nvrtc=other, env={"LD_LIBRARY_PATH": os.path.dirname(build.nvrtc)}
-        )
-        self.assertEnvironment(answer, "12.9", "13")
+    def test_nvrtc_of_another_cuda_major_is_refused_though_the_loader_would_find_a_right_one(self):
+        version = "int nvrtcVersion(int *a, int *b) { *a = 12; *b = 9; return 0; }"
+        other = e2e.library(self.folder, "libnvrtc.so.12", version)
+        builtins = "int __nvrtc_builtins__12_9_getArchBuiltins;"
+        e2e.library(self.folder, "libnvrtc-builtins.so.12.9", builtins)
+        right = os.path.dirname(e2e.need(e2e.OLD).nvrtc)
+        self.assertEnvironment(self.ask(other, env={"LD_LIBRARY_PATH": right}), "12.9", "13")
 
-    def test_nvrtc_without_its_builtins_is_the_environment_before_anything_is_compiled(self):
-        build = e2e.need(e2e.OLD)
-        lonely = e2e.copy_file(build.nvrtc, self.path("nvrtc"))
-        self.assertEnvironment(
-            e2e.ask(build, e2e.CONTROL, nvrtc=lonely, do="plan"), "builtins", self.path("nvrtc")
-        )
-
-    def test_a_compile_that_fails_with_broken_builtins_is_the_environment_and_no_build_fail(self):
-        build = e2e.need(e2e.OLD)
-        nvrtc = e2e.copy_file(build.nvrtc, self.path("nvrtc"))
-        name = next(
-            n
-            for n in os.listdir(os.path.dirname(build.nvrtc))
-            if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", n)
-        )
-        e2e.library(self.path("nvrtc"), name)
-        answer = e2e.ask(
-            build, e2e.CONTROL, nvrtc=nvrtc, do="plan", env={"LD_LIBRARY_PATH": self.path("nvrtc")}
-        )
-        self.assertEqual([row["verdict"] for row in answer.rows], ["inconclusive"])
-        self.assertEqual(answer.rows[0]["reason"]["class"], "environment")
-        self.assertIn("builtins", answer.rows[0]["reason"]["text"])
+    def test_nvrtc_without_its_builtins_or_with_broken_ones_is_the_environment(self):
+        build, folder = e2e.need(e2e.OLD), self.path("nvrtc")
+        nvrtc = e2e.copy_file(build.nvrtc, folder)
+        self.assertEnvironment(self.ask(nvrtc, do="plan"), "builtins", folder)
+        names = os.listdir(os.path.dirname(build.nvrtc))
+        form = r"libnvrtc-builtins\.so\.\d+\.\d+"
+        e2e.library(folder, next(name for name in names if re.fullmatch(form, name)))
+        answer = self.ask(nvrtc, do="plan", env={"LD_LIBRARY_PATH": folder})
+        (row,) = answer.rows
+        found = row["verdict"], row["reason"]["class"]
+        self.assertEqual(found, ("inconclusive", "environment"), "a compile that fails")
+        self.assertIn("builtins", row["reason"]["text"])
 
 
 class WithoutDriver(e2e.TestCase):
-    def test_a_driver_that_is_not_there_is_the_environment(self):
+    def test_a_driver_that_is_not_there_or_lacks_functions_is_the_environment(self):
+        missing = self.path("libcuda.so.2")
+        poor = "int cuInit(unsigned flags) { return flags != 0; }"
+        poor = e2e.library(self.folder, "libcuda.so.1", poor)
         for name in e2e.CI_BUILDS:
-            with self.subTest(build=name):
-                missing = self.path("libcuda.so.1")
-                self.assertEnvironment(
-                    e2e.ask(e2e.need(name), e2e.CONTROL, driver=missing), missing
-                )
-
-    def test_a_driver_that_lacks_functions_is_the_environment(self):
-        poor = e2e.library(
-            self.folder, "libcuda.so.1", "int cuInit(unsigned flags) { return flags != 0; }"
-        )
-        for name in e2e.CI_BUILDS:
-            with self.subTest(build=name):
-                self.assertEnvironment(e2e.ask(e2e.need(name), e2e.CONTROL, driver=poor))
+            for driver, *words in ((missing, missing), (poor,)):
+                with self.subTest(build=name, driver=driver):
+                    answer = e2e.ask(e2e.need(name), e2e.CONTROL, driver=driver)
+                    self.assertEnvironment(answer, *words)
 
     def test_the_null_driver_is_no_gpu(self):
-        answer = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, gpu=0)
-        self.assertEnvironment(answer)
+        self.assertEnvironment(e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, gpu=0))
 
 
 class Description(e2e.TestCase):
     def test_without_memory_bus_width_9_27_is_inconclusive_by_name_and_9_20_answers(self):
-        e2e.need(e2e.OLD), e2e.need(e2e.NEW)
-        device = self.write(
-            "narrow.json", {"name": "narrow", "device": e2e.description(without=["memoryBusWidth"])}
-        )
-        done = e2e.facts(
-            "decide",
-            e2e.CONTROL,
-            "--cudnn",
-            f"{e2e.OLD},{e2e.NEW}",
-            "--device",
-            device,
-            "-o",
-            self.path("r"),
-        )
+        narrow = {"name": "narrow", "device": e2e.description(without=["memoryBusWidth"])}
+        device = self.write("narrow.json", narrow)
+        how = {"cudnn": e2e.CI_BUILDS, "device": device}
+        done = self.asked("decide", e2e.CONTROL, "-o", self.path("r"), **how)
         self.assertStatus(done, 3)
-        rows = e2e.Record(self.path("r")).by("build")
-        self.assertEqual(rows[e2e.OLD,]["verdict"], "supported")
-        self.assertEqual(rows[e2e.NEW,]["verdict"], "inconclusive")
-        self.assertEqual(rows[e2e.NEW,]["reason"]["class"], "environment")
-        self.assertIn("memoryBusWidth", rows[e2e.NEW,]["reason"]["text"])
-        self.assertIn("memoryBusWidth", done.err)
+        rows = self.record().by("build")
+        old, new = rows[e2e.OLD,], rows[e2e.NEW,]
+        self.assertEqual((old["verdict"], new["verdict"]), ("supported", "inconclusive"))
+        self.assertEqual(new["reason"]["class"], "environment")
+        for said in (new["reason"]["text"], done.err):
+            self.assertIn("memoryBusWidth", said)
 
     def test_a_field_that_no_version_knows_is_no_reason_to_refuse(self):
+        device = e2e.description(fieldOfTheFuture=1)
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
-                self.assertIsNotNone(
-                    e2e.ask(e2e.need(name), device=e2e.description(fieldOfTheFuture=1)).ready
-                )
+                self.assertIsNotNone(e2e.ask(e2e.need(name), device=device).ready)
+
+
+def cudnn_of(target):
+    """(folder, whether it is of the build, its record) of each library of cuDNN that was mapped."""
+    libraries = [one for one in target["libraries"] if "libcudnn" in os.path.basename(one["path"])]
+    return [(os.path.dirname(one["path"]), one["in_build"], one["record"]) for one in libraries]
 
 
 STRANGER = "libcudnn_engines_precompiled.so.9"
@@ -137,31 +105,13 @@ class Contamination(e2e.TestCase):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 search = f"{self.path('strangers')}:{other[name].dir}"
-                done = e2e.facts(
-                    "decide",
-                    e2e.CONTROL,
-                    "--cudnn",
-                    name,
-                    "--device",
-                    "h100-sxm",
-                    "-o",
-                    self.path(name),
-                    LD_LIBRARY_PATH=search,
-                )
+                more = {"cudnn": name, "LD_LIBRARY_PATH": search}
+                done = self.asked("decide", e2e.CONTROL, "-o", self.path(name), **more)
                 self.assertStatus(done, 0)
-                libraries = e2e.Record(self.path(name)).targets[0]["libraries"]
-                cudnn = [
-                    lib for lib in libraries if os.path.basename(lib["path"]).startswith("libcudnn")
-                ]
-                self.assertEqual(len(cudnn), 3)
-                for lib in cudnn:
-                    self.assertEqual(
-                        (os.path.dirname(lib["path"]), lib["in_build"], lib["record"]),
-                        (e2e.need(name).dir, True, "ok"),
-                    )
-                others = {os.path.basename(lib["path"]).split(".so")[0] for lib in libraries} - {
-                    os.path.basename(lib["path"]).split(".so")[0] for lib in cudnn
-                }
+                (target,) = self.record(name).targets
+                self.assertEqual(cudnn_of(target), [(e2e.need(name).dir, True, "ok")] * 3)
+                names = [os.path.basename(one["path"]) for one in target["libraries"]]
+                others = {one.split(".so")[0] for one in names if not one.startswith("libcudnn")}
                 self.assertLessEqual(others, {"libcuda", "libnvrtc", "libnvrtc-builtins"})
 
     def test_a_stranger_that_was_mapped_is_never_answered_with(self):
@@ -169,11 +119,8 @@ class Contamination(e2e.TestCase):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
                 # As if the supervisor forgot that this is a three-library set.
-                answer = e2e.ask(
-                    e2e.need(name),
-                    e2e.CONTROL,
-                    env={"CUDNN_LIB_CONFIG": "", "LD_LIBRARY_PATH": self.path("strangers")},
-                )
+                env = {"CUDNN_LIB_CONFIG": "", "LD_LIBRARY_PATH": self.path("strangers")}
+                answer = e2e.ask(e2e.need(name), e2e.CONTROL, env=env)
                 if answer.ready:
                     self.assertNotIn(stranger, [lib["path"] for lib in answer.ready["libraries"]])
                 else:
@@ -185,23 +132,11 @@ class Contamination(e2e.TestCase):
     def test_a_folder_with_the_graph_library_of_another_version_is_refused_before_any_verdict(self):
         folder = self.mixed(e2e.need(e2e.OLD), e2e.need(e2e.NEW))
         self.assertEnvironment(e2e.ask(e2e.need(e2e.OLD), e2e.CONTROL, cudnn_dir=folder), folder)
-        done = e2e.facts(
-            "decide",
-            "pass=fwd d=64,128",
-            "--cudnn",
-            folder,
-            "--device",
-            "h100-sxm",
-            "-o",
-            self.path("r"),
-        )
+        done = self.asked("decide", "pass=fwd d=64,128", "-o", self.path("r"), cudnn=folder)
         self.assertStatus(done, 3)
         self.assertIn(folder, done.err)
-        rows = e2e.Record(self.path("r")).rows
-        self.assertEqual(
-            [(row["verdict"], row["reason"]["class"]) for row in rows],
-            [("inconclusive", "environment")] * 2,
-        )
+        found = [(row["verdict"], row["reason"]["class"]) for row in self.record().rows]
+        self.assertEqual(found, [("inconclusive", "environment")] * 2)
 
     def test_the_other_way_round_it_is_refused_too(self):
         folder = self.mixed(e2e.need(e2e.NEW), e2e.need(e2e.OLD))
@@ -209,11 +144,9 @@ class Contamination(e2e.TestCase):
 
     def test_a_folder_of_links_to_one_build_is_that_build(self):
         folder = self.mixed(e2e.need(e2e.NEW), e2e.need(e2e.NEW))
-        done = e2e.facts(
-            "decide", e2e.CONTROL, "--cudnn", folder, "--device", "h100-sxm", "-o", self.path("r")
-        )
+        done = self.asked("decide", e2e.CONTROL, "-o", self.path("r"), cudnn=folder)
         self.assertStatus(done, 0)
-        self.assertEqual(e2e.Record(self.path("r")).rows[0]["build"], e2e.NEW)
+        self.assertEqual(self.record().rows[0]["build"], e2e.NEW)
 
 
 class SameRelease(e2e.TestCase):
@@ -224,101 +157,58 @@ class SameRelease(e2e.TestCase):
         folder = self.path("system")
         os.makedirs(folder, exist_ok=True)
         for library in ("graph", "engines_runtime_compiled"):
-            shutil.copyfile(
-                os.path.join(build.dir, f"libcudnn_{library}.so.9"),
-                os.path.join(folder, f"libcudnn_{library}.so.{build.version}"),
-            )
+            source = os.path.join(build.dir, f"libcudnn_{library}.so.9")
+            shutil.copyfile(source, f"{folder}/libcudnn_{library}.so.{build.version}")
         return folder
 
     def worker(self, folder, before=""):
         """A worker whose loader finds the folder after everything that the supervisor named: as a system folder is found."""
-        path = self.write(
-            "worker",
-            f'#!/bin/sh\nexport LD_LIBRARY_PATH="${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}{folder}"\n{before}\nexec {e2e.WORKER}\n',
-        )
+        search = "${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}" + folder
+        script = f'#!/bin/sh\nexport LD_LIBRARY_PATH="{search}"\n{before}\nexec {e2e.WORKER}\n'
+        path = self.write("worker", script)
         os.chmod(path, 0o755)
         return path
 
-    def decide(self, build, worker, *more):
+    def decide(self, build, worker, case="pass=fwd,bwd d=64,128"):
         os.makedirs(self.path("tmp"), exist_ok=True)
-        done = e2e.facts(
-            "decide",
-            "pass=fwd,bwd d=64,128",
-            "--cudnn",
-            build,
-            "--device",
-            "h100-sxm,sm80-spec",
-            "--overwrite",
-            "-o",
-            self.path("r"),
-            *more,
-            FACTS_WORKER=worker,
-            TMPDIR=self.path("tmp"),
-        )
+        how = {"cudnn": build, "device": "h100-sxm,sm80-spec", "FACTS_WORKER": worker}
+        words = (case, "-j2", "--overwrite", "-o", self.path("r"))
+        return self.asked("decide", *words, **how, TMPDIR=self.path("tmp"))
+
+    def decided(self, status, *words):
+        self.assertStatus(self.decide(*words), status)
         self.assertEqual(os.listdir(self.path("tmp")), [], "the links are removed")
-        return done
 
     def test_the_chosen_folder_answers_and_not_the_system(self):
         for name in e2e.CI_BUILDS:
             build = e2e.need(name)
             with self.subTest(build=name):
-                self.assertStatus(self.decide(name, self.worker(self.system(build)), "-j2"), 0)
-                for target in e2e.Record(self.path("r")).targets:
-                    cudnn = [
-                        lib
-                        for lib in target["libraries"]
-                        if os.path.basename(lib["path"]).startswith("libcudnn")
-                    ]
-                    self.assertEqual(
-                        [
-                            (os.path.dirname(lib["path"]), lib["in_build"], lib["record"])
-                            for lib in cudnn
-                        ],
-                        [(build.dir, True, "ok")] * 3,
-                    )
+                self.decided(0, name, self.worker(self.system(build)))
+                for target in self.record().targets:
+                    self.assertEqual(cudnn_of(target), [(build.dir, True, "ok")] * 3)
 
     def test_a_folder_that_nobody_may_write_to_answers_too(self):
-        build = e2e.need(e2e.OLD)
-        for library in (
-            "libcudnn.so.9",
-            "libcudnn_graph.so.9",
-            "libcudnn_engines_runtime_compiled.so.9",
-        ):
-            e2e.copy_file(os.path.join(build.dir, library), self.path("read-only"))
-        os.chmod(self.path("read-only"), 0o555)
-        self.assertStatus(self.decide(self.path("read-only"), self.worker(self.system(build))), 0)
-        cudnn = [
-            lib["path"]
-            for lib in e2e.Record(self.path("r")).targets[0]["libraries"]
-            if "libcudnn" in os.path.basename(lib["path"])
-        ]
-        self.assertEqual({os.path.dirname(path) for path in cudnn}, {self.path("read-only")})
+        build, folder = e2e.need(e2e.OLD), self.path("read-only")
+        for library in ("", "_graph", "_engines_runtime_compiled"):
+            e2e.copy_file(os.path.join(build.dir, f"libcudnn{library}.so.9"), folder)
+        os.chmod(folder, 0o555)
+        self.decided(0, folder, self.worker(self.system(build)))
+        self.assertEqual({where for where, _, _ in cudnn_of(self.record().targets[0])}, {folder})
 
     def test_the_links_are_removed_after_a_worker_was_killed(self):
-        worker = self.worker(
-            self.system(e2e.need(e2e.NEW)),
-            before='test -d "${LD_LIBRARY_PATH%%:*}" && : >"$0.linked"; kill -9 $$',
-        )
-        self.assertStatus(self.decide(e2e.NEW, worker), 3)
+        before = 'test -d "${LD_LIBRARY_PATH%%:*}" && : >"$0.linked"; kill -9 $$'
+        worker = self.worker(self.system(e2e.need(e2e.NEW)), before)
+        self.decided(3, e2e.NEW, worker)
         self.assertTrue(os.path.exists(worker + ".linked"), "the worker had links")
 
     def test_the_links_of_a_run_that_was_killed_are_removed_by_the_next(self):
+        system = self.system(e2e.need(e2e.NEW))
+        killer = self.worker(system, before="kill -9 $PPID; sleep 1")
+        how = {"FACTS_WORKER": killer, "TMPDIR": self.path("tmp")}
         os.makedirs(self.path("tmp"))
-        worker = self.worker(self.system(e2e.need(e2e.NEW)), before="kill -9 $PPID; sleep 1")
-        e2e.facts(
-            "decide",
-            e2e.CONTROL,
-            "--cudnn",
-            e2e.NEW,
-            "--device",
-            "h100-sxm",
-            "-o",
-            self.path("killed"),
-            FACTS_WORKER=worker,
-            TMPDIR=self.path("tmp"),
-        )
+        self.asked("decide", e2e.CONTROL, "-o", self.path("killed"), **how)
         self.assertEqual(len(os.listdir(self.path("tmp"))), 1)
-        self.assertStatus(self.decide(e2e.NEW, self.worker(self.path("system"))), 0)
+        self.decided(0, e2e.NEW, self.worker(system))
 
     def test_without_links_the_error_names_the_foreign_file_and_the_folder(self):
         for name in e2e.CI_BUILDS:
@@ -326,9 +216,8 @@ class SameRelease(e2e.TestCase):
             with self.subTest(build=name):
                 folder = self.system(build)
                 answer = e2e.ask(build, e2e.CONTROL, env={"LD_LIBRARY_PATH": folder})
-                self.assertEnvironment(
-                    answer, f"{folder}/libcudnn_graph.so.{build.version}", build.dir
-                )
+                foreign = f"{folder}/libcudnn_graph.so.{build.version}"
+                self.assertEnvironment(answer, foreign, build.dir)
 
 
 class Engines(e2e.TestCase):
@@ -338,35 +227,24 @@ class Engines(e2e.TestCase):
     def test_fallback_lists_never_decide(self):
         for name in e2e.CI_BUILDS:
             with self.subTest(build=name):
-                plain = e2e.ask(e2e.need(name), self.NO, self.YES).rows
-                every = e2e.ask(e2e.need(name), self.NO, self.YES, explain=True).rows
-                self.assertEqual([row["verdict"] for row in plain], ["unsupported", "supported"])
-                self.assertEqual([row["verdict"] for row in every], ["unsupported", "supported"])
-                self.assertEqual(every[0]["reason"]["class"], "unsupported")
-                self.assertIn("multiple of 8", every[0]["reason"]["text"])
-                self.assertIn("A", {engine["mode"] for engine in every[1]["engines"]})
-                self.assertGreater(len(every[1]["engines"]), len(plain[1]["engines"]))
-                self.assertEqual(
-                    [e for e in every[1]["engines"] if e["mode"] == "A"], plain[1]["engines"]
-                )
-                self.assertEqual(every[1]["engine"], plain[1]["engine"])
-
-    def test_an_empty_fallback_list_does_not_turn_yes_into_no(self):
-        row = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, explain=True).rows[0]
-        self.assertNotIn("fallback", {engine["mode"] for engine in row["engines"]})
-        self.assertEqual((row["verdict"], row["supported"]), ("supported", True))
+                build = e2e.need(name)
+                plain = e2e.ask(build, self.NO, self.YES).rows
+                no, yes, control = e2e.ask(build, self.NO, self.YES, e2e.CONTROL, explain=True).rows
+                found = [row["verdict"] for row in (*plain, no, yes)]
+                self.assertEqual(found, ["unsupported", "supported"] * 2)
+                self.assertEqual(no["reason"]["class"], "unsupported")
+                self.assertIn("multiple of 8", no["reason"]["text"])
+                listed = [engine for engine in yes["engines"] if engine["mode"] == "A"]
+                self.assertEqual(listed, plain[1]["engines"])
+                self.assertGreater(len(yes["engines"]), len(listed))
+                self.assertEqual(yes["engine"], plain[1]["engine"])
+        self.assertNotIn("fallback", {engine["mode"] for engine in control["engines"]})
+        self.assertEqual((control["verdict"], control["supported"]), ("supported", True))
 
     def test_engine_numbers_come_with_their_version(self):
-        done = e2e.facts(
-            "decide",
-            self.YES,
-            "--cudnn",
-            f"{e2e.need(e2e.OLD).name},{e2e.need(e2e.NEW).name}",
-            "-o",
-            self.path("r"),
-        )
+        done = self.asked("decide", self.YES, "-o", self.path("r"), cudnn=e2e.CI_BUILDS)
         self.assertStatus(done, 0)
-        for row in e2e.Record(self.path("r")).rows:
+        for row in self.record().rows:
             self.assertIsInstance(row["engine"], int)
             self.assertEqual(row["engine"], row["engines"][0]["index"])
             self.assertTrue(row["build"].startswith(row["cudnn"] + "-"), row)

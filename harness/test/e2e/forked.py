@@ -22,23 +22,15 @@ class Forks:
 
     def __init__(self):
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            [PYTHON, "-B", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [PYTHON, "-B", __file__]
+        self.process = subprocess.Popen(command, env=environment, **pipes)
         self.has_numpy = self.process.stdout.readline() == "ready\n"
 
     def run(self, script, *arguments, folder=None, code=False, **environment):
         """The result of a file, or of a text with code=True."""
-        request = {
-            "code" if code else "script": script,
-            "arguments": [str(word) for word in arguments],
-            "folder": folder,
-            "environment": environment,
-        }
+        request = {"code" if code else "script": script, "folder": folder}
+        request |= {"arguments": [str(word) for word in arguments], "environment": environment}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return Result(**json.loads(self.process.stdout.readline()))

@@ -3,7 +3,7 @@
 import glob
 import json
 import os
-import subprocess
+import sys
 
 import e2e
 
@@ -25,6 +25,14 @@ def cuda_headers():
     )
 
 
+def standalone(folder, row, *more):
+    """Writes the program of a row into a folder with its data."""
+    with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    script = os.path.join(e2e.SOURCE, "harness/repro/standalone.py")
+    return e2e.Done(e2e.started([sys.executable, "-B", script, folder, *more]))
+
+
 class Compiling(e2e.TestCase):
     """Programs can be compiled here."""
 
@@ -32,37 +40,14 @@ class Compiling(e2e.TestCase):
         super().setUp()
         self.cuda = cuda_headers()
         if not self.cuda:
-            self.skipTest(
-                "no headers of the CUDA runtime: install a CUDA toolkit, or set CUDA_HOME"
-            )
+            self.skipTest("no headers of the CUDA runtime: install a toolkit, or set CUDA_HOME")
 
     def compile(self, build, sources, out, *more):
         """Compiles C without one warning."""
         include = os.path.join(os.path.dirname(os.path.realpath(build.dir)), "include")
-        done = e2e.Done(
-            subprocess.run(
-                [
-                    CC,
-                    "-O1",
-                    "-std=gnu11",
-                    "-Wall",
-                    "-Wextra",
-                    "-Wno-unused-parameter",
-                    "-Werror",
-                    "-I",
-                    include,
-                    "-I",
-                    self.cuda,
-                    "-o",
-                    out,
-                    *sources,
-                    *more,
-                ],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        )
+        flags = "-O1 -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -I".split()
+        words = [*flags, include, "-I", self.cuda, "-o", out, *sources, *more]
+        done = e2e.Done(e2e.started([CC, *words]))
         self.assertEqual((done.status, done.err), (0, ""))
         return out
 
