@@ -29,6 +29,7 @@ BROKEN = {word for word in VERDICTS if is_finding(word)} - {"build_fail"}
 class Entry:
     name: str
     kind: str
+    about: str
     verdicts: tuple
     reported: str = ""  # without it the failure was found here, and links are related reports
     seen: str = ""  # the range where records showed it, if it is another one
@@ -48,6 +49,7 @@ def _entry(file, listed):
     entry = Entry(
         file.name,
         file.kind,
+        file.about,
         tuple(file.verdict.split()),
         file.reported,
         file.range,
@@ -71,7 +73,7 @@ def read(folder, cases_of):
     files = [
         file
         for file in sorted(known.load(folder), key=lambda file: file.name)
-        if file.groups and file.kind != "behaviour"
+        if file.groups and not file.is_text
     ]
     if not files:
         raise known.KnownError(f"{folder}: holds no case")
@@ -237,19 +239,19 @@ class Judged:
             a
             for a in self.inside
             if a.measured
-            or (self.entry.kind == "decision")
+            or "unsupported" in self.entry.verdicts
             or a.word in ("crash", "hang", "build_fail")
         ]
 
     @property
     def state(self):
-        if self.entry.kind == "speed":
+        if self.entry.about == "speed":
             return "speed"
-        if self.entry.kind == "design" and self.asked:
+        if self.entry.about == "design" and self.asked:
             return "confirmed" if all(a.word == "pass" for a in self.asked) else "not reproduced"
         if self.hits:
             return "reproduced"
-        if self.entry.kind == "caller":
+        if self.entry.about == "caller":
             return "caller"
         return "not reproduced" if self.asked else "untested"
 
@@ -401,7 +403,7 @@ def _sum(judged, what):
         "",
         "| | entries |",
         "|---|--:|",
-        *(f"| {word} | {n} |" for word, n in counted),
+        *(f"| {word} | {n} |" for word, n in counted if n or word == "reproduced"),
     ]
 
 
@@ -430,8 +432,9 @@ def table(store, entries):
         "",
         *_sum(reports, "reports"),
     ]
-    if ours:
-        lines += ["", *_sum(ours, "failures that FACTS found")]
+    for kind, (_, several) in known.KINDS.items():
+        if some := [j for j in ours if j.entry.kind == kind]:
+            lines += ["", *_sum(some, several.format(" found by FACTS"))]
     for state, title, column in SECTIONS:
         lines += _section(title, column, [j for j in reports if j.state == state])
     for state, title, column in SECTIONS:

@@ -17,7 +17,7 @@ import needs
 
 ADDED = ("lib/devices/h100-pcie.json", "cases/suites/new.cases", "cases/known/new-failure.known")
 KNOWN = """title: The output is wrong for head dims that nobody uses.
-kind: number
+kind: failure
 verdict: wrong
 expected: O of every row.
 

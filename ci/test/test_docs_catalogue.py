@@ -33,9 +33,9 @@ def row(version, case=CASE, verdict="nan", grade="measured", cls=None, **change)
 
 
 class Catalogue(unittest.TestCase):
-    def judge(self, *rows, kind="number", verdicts=("nan",), reported="any", seen=""):
+    def judge(self, *rows, about="", verdicts=("nan",), reported="any", seen=""):
         entry = catalogue.Entry(
-            "e", kind, verdicts, reported, seen, affected={CASE}, controls={OTHER}
+            "e", "failure", about, verdicts, reported, seen, affected={CASE}, controls={OTHER}
         )
         with tempfile.TemporaryDirectory() as folder:
             lines = [
@@ -97,9 +97,7 @@ class Catalogue(unittest.TestCase):
                 row("9.8.0", verdict="unsupported", grade="decided", cls=cls),
                 row("9.8.0", OTHER, "pass", "decided"),
             )
-            self.assertEqual(
-                self.judge(*rows, kind="decision", verdicts=("unsupported",)).state, state, cls
-            )
+            self.assertEqual(self.judge(*rows, verdicts=("unsupported",)).state, state, cls)
 
     def test_a_refusal_by_what_we_know_of_a_version_is_not_cudnns(self):
         ours = "deterministic: nothing is known to repeat on sm_90 with cuDNN 9.8.0"
@@ -117,9 +115,7 @@ class Catalogue(unittest.TestCase):
                 row("9.8.0", verdict="unsupported", grade="decided", reason=reason),
                 row("9.8.0", OTHER, "pass", "decided"),
             )
-            self.assertEqual(
-                self.judge(*rows, kind="decision", verdicts=("unsupported",)).state, state, text
-            )
+            self.assertEqual(self.judge(*rows, verdicts=("unsupported",)).state, state, text)
 
     def test_a_yes_that_nobody_ran_says_nothing_of_numbers(self):
         self.assertEqual(
@@ -128,11 +124,11 @@ class Catalogue(unittest.TestCase):
 
     def test_a_design_is_confirmed_by_a_run_that_is_right(self):
         self.assertEqual(
-            self.judge(row("9.19.0", verdict="pass"), kind="design", verdicts=("pass",)).state,
+            self.judge(row("9.19.0", verdict="pass"), about="design", verdicts=("pass",)).state,
             "confirmed",
         )
         self.assertEqual(
-            self.judge(row("9.19.0", verdict="wrong"), kind="design", verdicts=("pass",)).state,
+            self.judge(row("9.19.0", verdict="wrong"), about="design", verdicts=("pass",)).state,
             "not reproduced",
         )
 
@@ -148,7 +144,7 @@ class Catalogue(unittest.TestCase):
             head = Path(folder) / "e.known"
             (Path(folder) / "engines.families").write_text("")
             head.write_text(
-                "title: y\nkind: number\nlink: a/b#1\nverdict: nan\nreported: any\n\ncases:\npass=fwd\n\ncontrols:\npass=fwd\n"
+                "title: y\nkind: failure\nlink: a/b#1\nverdict: nan\nreported: any\n\ncases:\npass=fwd\n\ncontrols:\npass=fwd\n"
             )
             page.cases_of = lambda path: [(CASE, "e"), (OTHER, "e/controls")]
             self.addCleanup(setattr, page, "cases_of", EXPANDED)
@@ -174,7 +170,7 @@ class Catalogue(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "engines.families").write_text("")
             (Path(folder) / "e.known").write_text(
-                "title: t\nkind: design\nverdict: pass\nrange: sm=90\n\ncases:\na\n\ncases: more\nb\n\ncontrols: near\nc\n\nguarded:\nd\n"
+                "title: t\nkind: behaviour\nabout: design\nverdict: pass\nrange: sm=90\n\ncases:\na\n\ncases: more\nb\n\ncontrols: near\nc\n\nguarded:\nd\n"
             )
             (Path(folder) / "f.known").write_text("title: t\nkind: behaviour\n\ncases:\na\n")
             groups = [

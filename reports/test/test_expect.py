@@ -30,7 +30,7 @@ def record(*rows, do="run", **about):
 
 
 KNOWN = """title: NaN in dQ.
-kind: number
+kind: failure
 link: a/b#1
 verdict: nan
 expected: numbers

@@ -60,14 +60,16 @@ class Texts(unittest.TestCase):
         said = "\n".join(fuzz.known(BUCKET, HEAD))
         for line in (
             "title: wrong dq (t1), engine 6, with cuDNN 9.19.0 (build 9.19.0-full-cu13) on h100-80gb-hbm3 (sm_90).\n",
-            "kind: number\n",
+            "kind: failure\n",
             f'failure:\nverdict: wrong\nwhen: case="{BEST}"\nengine: 6\nsm: 90\n',
             "seen: 9.19.0; h100-80gb-hbm3, facts fuzz --seed 7\ndate: 20",
             "note: dq dk\n",
         ):
             self.assertIn(f"\n{line}", said)
         said = "\n".join(fuzz.known(of(cudnn=""), HEAD))
-        self.assertIn("\nkind: caller\n", said)  # another backend than cuDNN failed
+        self.assertIn(
+            "\nkind: behaviour\nabout: caller\n", said
+        )  # another backend than cuDNN failed
         self.assertNotIn("\nfailure:", said)  # of cuDNN alone
 
     def test_the_paragraph_says_what_a_report_needs(self):

@@ -12,7 +12,7 @@ HOME = Path(__file__).resolve().parent.parent.parent
 FOLDER = HOME / "cases/known"
 FAMILIES = "general: 1, 7 from 9.15.0\nhopper: none, 5 from 9.13.0, 9 from 9.15.0\n"
 FILE = """title: Something is wrong.
-kind: number
+kind: failure
 verdict: wrong
 
 failure:
@@ -156,7 +156,19 @@ class Files(Temporary):
     def test_each_mistake_is_one_line_with_its_place(self):
         for old, new, place, words in (
             ("title: Something is wrong.\n", "", ":1:", "title is missing"),
-            ("kind: number", "kind: numbr", ":2:", "none of"),
+            ("kind: failure", "kind: failur", ":2:", "none of"),
+            ("kind: failure", "kind: failure\nabout: caller", ":3:", "about: want one of caller"),
+            *(
+                ("verdict: wrong\n\n", f"verdict: wrong\n{line}\n\n", ":4:", words)
+                for line, words in (
+                    ("contract: documented", "contract: want 'documented; SOURCE'"),
+                    ("contract: promised; a page", "words: documented silent excluded unreleased"),
+                    ("contract: silent excluded; a page", "contract: want"),
+                    ("sent-by: somebody; a file", "sent-by: want 'pytorch; SOURCE'"),
+                    ("frontend: refuses since ever; a file", "frontend: want 'accepts; SOURCE'"),
+                    ("frontend: accepts;", "frontend: want"),
+                )
+            ),
             ("verdict: wrong\n\n", "verdict: wrng\n\n", ":3:", "verdict"),
             ("kind:", "kinds:", ":2:", "'kinds' is not a key here; did you mean kind?"),
             (
@@ -179,7 +191,7 @@ class Files(Temporary):
             ("date: 2026-11-22", "date: today", ":13:", "date"),
             ("instead: pad\n", "", ":14:", "belong together"),
             (f"cases:\n{WRONG}\n", "", ":1:", "no section 'cases:'"),
-            ("kind: number", "kind: number\nkind: number", ":3:", "given twice"),
+            ("kind: failure", "kind: failure\nkind: failure", ":3:", "given twice"),
             ("failure:\n", "failure: No Label\n", ":5:", "not a label"),
         ):
             with self.subTest(new or old):
@@ -205,6 +217,63 @@ class Files(Temporary):
     def test_a_version_that_is_none_is_older_than_all(self):
         found = [known.number(v) for v in ("none", "x" * 99, "[[[", "9.20")]
         self.assertEqual(found, [0, 0, 0, 92000])
+
+    def test_a_failure_is_the_problem_and_the_data(self):
+        split = FILE.replace("when: pass=bwd & dtype=e4m3 &", "when: pass=bwd | pass=fwd\ndata:")
+        failure = self.read(split).failures[0]
+        self.assertEqual(failure.condition, "(pass=bwd | pass=fwd) & s.q%16!=0")
+        self.assertEqual(failure.shows, failure.condition)
+        self.assertIn("(pass=bwd | pass=fwd) & s.q%16!=0", failure.expectations()[0][0])
+        self.assertEqual(failure.guard()[0].when, failure.condition)
+        self.assertEqual(failure.guard()[0].tree, predicate.parse(failure.condition))
+        narrowed = self.read(split.replace("engine: general", "shows: & b=1\nengine: general"))
+        self.assertEqual(narrowed.failures[0].shows, failure.condition + " & b=1")
+        self.assertIn("For such data: `s.q%16!=0`.", "\n".join(pages.section(narrowed)))
+
+    def test_what_is_promised_who_sends_it_and_how_it_was_checked_is_printed(self):
+        said = (
+            "contract: documented; a page\nsent-by: jax vllm; a file\n"
+            "frontend: refuses since 1.28.0; a check\nchecked: no\n"
+        )
+        entry = self.read(FILE.replace("verdict: wrong\n\n", f"verdict: wrong\n{said}\n", 1))
+        self.assertEqual(entry.claim("sent-by"), (["jax", "vllm"], "a file"))
+        page = pages.page(entry)
+        for line in (
+            "- Contract: documented; a page.",
+            "- Sent by: jax vllm; a file.",
+            "- cudnn-frontend: refuses since 1.28.0; a check.",
+            "- Checked without FACTS: no.",
+        ):
+            self.assertIn(line, page)
+        self.assertIn("| wrong | documented | jax vllm |", pages.findings([entry]))
+
+    def test_only_a_failure_is_counted_as_a_failure(self):
+        self.put("y.known", FILE.replace("kind: failure", "kind: should-be-refused"))
+        self.put("z.known", FILE.replace("kind: failure", "kind: offered-not-built"))
+        self.read()
+        entries = known.load(self.folder.name)
+        self.assertEqual(
+            pages.counted(entries),
+            "1 failure, 1 call that cuDNN should refuse, 1 entry of the engine list that does not compile",
+        )
+        self.assertEqual(pages.counted([]), "0 failures")
+        tables = [line for line in pages.findings(entries).split("\n") if line.startswith("## ")]
+        self.assertEqual(len(tables), 3)
+
+    def test_the_versions_of_an_entry_go_on_where_one_of_its_failures_goes_on(self):
+        other = FILE[FILE.index("failure:") : FILE.index("cases:")].replace(
+            "failure:", "failure: other"
+        )
+        entry = self.read(
+            FILE.replace(
+                "\ncases:", "\n" + other.replace("right: 9.27.0", "right: 9.13.0") + "\ncases:"
+            )
+        )
+        self.assertEqual(
+            [pages.versions(f) for f in entry.failures],
+            ["9.14.0 to before 9.27.0", "9.14.0 and newer"],
+        )
+        self.assertEqual(pages.all_versions(entry.failures), "9.14.0 and newer")
 
     def test_a_mistake_in_the_families_has_its_place(self):
         for text in ("general 1\n", "general: 1, 7\n", "general: x\n", "general: 1, 7 from soon\n"):
@@ -342,8 +411,33 @@ class TheProjectsOwn(unittest.TestCase):
         for entry in self.entries:
             if entry.failures:
                 self.assertIn(f"(known/{entry.name}.md)", page)
-            elif entry.kind not in ("behaviour", "caller"):
+            elif not entry.is_text:
                 self.assertTrue(entry.links, f"{entry.name}: neither a failure nor a link")
+
+    def test_every_entry_says_its_contract_its_senders_the_frontend_and_the_check(self):
+        for entry in self.entries:
+            with self.subTest(entry=entry.name):
+                for key in ("contract", "sent-by", "frontend"):
+                    words, source = entry.claim(key)
+                    self.assertTrue(words and source, key)
+                    self.assertNotIn("to be written", source)
+                self.assertTrue(entry.checked, "checked")
+                if "nobody" in entry.claim("sent-by")[0]:
+                    self.assertEqual(entry.claim("sent-by")[0], ["nobody"])
+
+    def test_values_stand_in_data_and_problems_in_when(self):
+        values = r"\b(fill|bias_fill|poison|slots)\b|\b(padding|lens)\b(?!!?=none\b)|\bcase~"
+        for entry in self.entries:
+            for failure in entry.failures:
+                self.assertNotRegex(failure.when, values, failure.name)
+                if failure.data:
+                    self.assertRegex(failure.data, values, failure.name)
+
+    def test_the_planner_alone_is_said_where_no_gpu_ran_it(self):
+        for entry in self.entries:
+            places = {f.fields.get("sm", "") for f in entry.failures}
+            if places and places <= {"100", "120"}:
+                self.assertIn("planner only, no device", entry.title, entry.name)
 
     def test_what_is_guarded_and_shown_is_asked_without_guards(self):
         for entry in self.entries:

@@ -181,7 +181,7 @@ Test(guards, of_a_planner_that_ends_the_process_hold_in_a_version_that_nobody_ha
 Test(known, cases_keep_their_lines_and_a_group_without_a_reason_has_the_title)
 {
     static const char text[] =
-        "title: Something\n  is wrong.\nlink: a/b#1\nlink: c/d#2\nkind: number\nfailure:\nwhen: "
+        "title: Something\n  is wrong.\nlink: a/b#1\nlink: c/d#2\nkind: failure\nfailure:\nwhen: "
         "pass=fwd\ncases:\npass=fwd\ncontrols:\nwhy: right\npass=bwd\n"
         "guarded: more\npass=fwd s=7\ntext:\npass=nothing\n";
     char *suite = facts_known_suite(text, "/some/where/id.known");

@@ -8,7 +8,7 @@ import unittest
 import e2e
 
 CRASH = """title: cuDNN ends the process.
-kind: number
+kind: failure
 verdict: crash
 
 failure:

@@ -277,7 +277,6 @@ def head_of(record, path, flags):
 
 _SIZES = ("pass", "dtype", "b", "h", "s", "d")
 _TO_DO = "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
-_ASKING = ("crash", "build_fail", "exit_crash")  # what cuDNN shows without numbers
 
 
 def ident(bucket):
@@ -360,13 +359,11 @@ def _failure(bucket, head):
 
 def known(bucket, head):
     """The lines of a file for cases/known."""
-    kind = (
-        "caller"
-        if not _of_cudnn(bucket)
-        else "decision"
-        if bucket["verdict"] in _ASKING
-        else "number"
-    )
+    kind = "failure"
+    if not _of_cudnn(bucket):
+        kind = "behaviour\nabout: caller"
+    elif bucket["verdict"] == "build_fail":
+        kind = "offered-not-built"
     yield f"# Found by `{head['origin']}` (FACTS {head['version']})."
     yield f"# {_worst(bucket, bucket['forms'][0])}"
     yield f"# {text.count(bucket['cases'], 'drawn case')} failed like this. The first one: {bucket['forms'][0]['start']}"
@@ -375,6 +372,8 @@ def known(bucket, head):
         yield "# Another file in cases/known already expects this failure."
     yield f"title: {bucket['text']}, with {_where(bucket['forms'][0])}."
     yield f"kind: {kind}\nverdict: {bucket['verdict']}\nexpected: to be written"
+    yield "contract: silent; to be written\nsent-by: nobody; to be written"
+    yield "frontend: accepts; to be written\nchecked: no"
     if _of_cudnn(bucket):
         yield from _failure(bucket, head)
     yield "\ncases:"

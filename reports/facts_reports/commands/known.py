@@ -49,6 +49,9 @@ def _list(entries, args):
                     {
                         "id": entry.name,
                         "title": entry.title,
+                        "kind": entry.kind,
+                        "contract": " ".join(entry.claim("contract")[0]),
+                        "sent_by": entry.claim("sent-by")[0],
                         "links": entry.links,
                         "guarded": guarded,
                         "failures": [
@@ -56,6 +59,7 @@ def _list(entries, args):
                                 "label": f.label,
                                 "verdict": f.verdicts,
                                 "when": f.when,
+                                "data": f.data,
                                 "engine": f.fields.get("engine", "any"),
                                 "sm": f.fields.get("sm", ""),
                                 "suspected": f.fields.get("suspected", ""),
@@ -70,14 +74,19 @@ def _list(entries, args):
             )
         else:
             print(
-                f"{entry.name:46} {'guarded' if guarded else '       '}  {pages.all_versions(entry.failures)}\n    {entry.title}"
+                f"{entry.name:46} {'guarded' if guarded else '       '}  {pages.all_versions(entry.failures)}\n    {_kind(entry)}{entry.title}"
             )
     if not args.json:
         print(
-            f"{len(shown)} known failures" + (f" hold in {args.cudnn}" if args.cudnn else ""),
+            pages.counted(shown) + (f": known in {args.cudnn}" if args.cudnn else ""),
             file=sys.stderr,
         )
     return OK
+
+
+def _kind(entry):
+    """ "(behaviour) ": before the title of what is no failure."""
+    return "" if entry.is_failure else f"({entry.kind}) "
 
 
 def _find(entries, name):

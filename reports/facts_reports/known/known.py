@@ -3,8 +3,9 @@
 The generator (ci/generate_known.py) makes from these files the library's guards, the expectations of the harness, the suite `regress` and
 the pages of the site. docs/known.md describes the format for people. A file has a head, then sections:
 
-    title: one sentence                       kind: number | decision | speed | caller | design | behaviour
+    title: one sentence                       kind: failure | should-be-refused | offered-not-built | behaviour
     link: owner/project#12                    verdict: nan wrong
+    contract: documented; words, their source sent-by: pytorch jax; source     frontend: refuses since 1.28.0; where
     failure: (what fails where; any number)   cases: / controls: / guarded: (groups of the suite)   text: (Markdown, to the end)
 
 A failure holds from each version that was seen failing up to the next version that was seen right; with none, for every newer version.
@@ -22,11 +23,31 @@ from ..read.versions import number  # noqa: F401
 from ..read.vocabulary import VERDICTS
 from .guards import FACTS
 
-KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
-HEAD = "title kind link verdict reported range fixed needs tests expected size".split()
+KINDS = {  # one and several in a sentence; {} is where "found by" stands
+    "failure": ("failure{}", "failures{}"),
+    "should-be-refused": ("call{} that cuDNN should refuse", "calls{} that cuDNN should refuse"),
+    "offered-not-built": (
+        "entry of the engine list{} that does not compile",
+        "entries of the engine list{} that do not compile",
+    ),
+    "behaviour": ("behaviour{}", "behaviours{}"),
+}
+ABOUT = ("caller", "design", "speed", "support", "withdrawn")  # of kind behaviour
+CLAIMS = {  # keys of the head that begin with words of a list, then `;` and the source
+    "contract": ("documented", "silent", "excluded", "unreleased"),
+    "sent-by": (
+        "pytorch transformer-engine jax vllm flashinfer onnxruntime frontend nobody".split()
+    ),
+    "frontend": ("accepts", "refuses"),
+}
+HEAD = [
+    *"title kind about link verdict reported range fixed needs tests expected size".split(),
+    *CLAIMS,
+    "checked",
+]
 REPEATED = ("link", "seen", "right")
 BLOCK = (
-    "verdict when shows engine knobs sm suspected seen right suites date link note guard "
+    "verdict when data shows engine knobs sm suspected seen right suites date link note guard "
     "instead ask"
 ).split()
 GROUPS = ("cases", "controls", "guarded")
@@ -129,15 +150,26 @@ class Failure:
 
     @property
     def when(self):
+        """The problems that are affected."""
         return self.fields["when"]
+
+    @property
+    def data(self):
+        """The values that show it: of tensors, lengths and offsets; "": any."""
+        return self.fields.get("data", "")
+
+    @property
+    def condition(self):
+        """The problems with these values."""
+        return " & ".join(_grouped(part) for part in (self.when, self.data) if part)
 
     @property
     def shows(self):
         """The cases that show it, in the case language; "": none that a suite asks."""
-        shown = self.fields.get("shows", self.when)
+        shown = self.fields.get("shows", self.condition)
         if shown == "none":
             return ""
-        return f"{_grouped(self.when)} {shown}" if shown.startswith("&") else shown
+        return f"{_grouped(self.condition)} {shown}" if shown.startswith("&") else shown
 
     @property
     def link(self):
@@ -198,8 +230,8 @@ class Failure:
         common = {
             "name": self.name,
             "file": f"cases/known/{self.entry.name}.known",
-            "tree": self.tree("when"),
-            "when": self.when,
+            "tree": self.tree("condition"),
+            "when": self.condition,
             "link": self.link,
             "remedy": self.fields["instead"],
             "unasked": self.fields.get("ask") == "never",
@@ -220,11 +252,11 @@ class Failure:
         return tuple((name, int(value)) for name, _, value in pairs)
 
     def tree(self, key):
-        text = self.shows if key == "shows" else self.fields[key]
+        text = self.shows if key == "shows" else self.condition
         try:
-            return predicate.parse(text, FACTS if key == "when" else {})
+            return predicate.parse(text, FACTS if key == "condition" else {})
         except predicate.PredicateError as error:
-            self.fail(key, error)
+            self.fail("when" if key == "condition" else key, error)
 
 
 def _within(span, other):
@@ -252,6 +284,21 @@ class Entry:
             return self.fields.get(key, "")
         raise AttributeError(key)
 
+    def claim(self, key):
+        """(words, source) of a key of CLAIMS; ([], "") where the file does not say it."""
+        words, _, source = self.fields.get(key, "").partition(";")
+        return words.split(), source.strip()
+
+    @property
+    def is_failure(self):
+        """Does it count as a failure of cuDNN?"""
+        return self.fields["kind"] == "failure"
+
+    @property
+    def is_text(self):
+        """Is there nothing to ask and to count?"""
+        return self.fields["kind"] == "behaviour" and "verdict" not in self.fields
+
     @property
     def links(self):
         return self.fields.get("link", [])
@@ -266,7 +313,7 @@ class Entry:
 
     @property
     def found_here(self):
-        return not self.links and self.fields["kind"] != "behaviour"
+        return not self.links and not self.is_text
 
 
 @dataclass(frozen=True)
@@ -422,8 +469,13 @@ def _check_head(entry):
         raise KnownError(
             f"{entry.path}:{entry.at['kind']}: kind: '{fields['kind']}' is none of {' '.join(KINDS)}"
         )
+    if fields.get("about") and (fields["kind"] != "behaviour" or fields["about"] not in ABOUT):
+        raise KnownError(
+            f"{entry.path}:{entry.at['about']}: about: want one of {' '.join(ABOUT)}, with the kind behaviour"
+        )
+    _check_claims(entry)
     words = fields.get("verdict", "").split()
-    if fields["kind"] != "behaviour" and (not words or not set(words) <= {*VERDICTS, "slow"}):
+    if not entry.is_text and (not words or not set(words) <= {*VERDICTS, "slow"}):
         raise KnownError(
             f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}"
         )
@@ -433,7 +485,7 @@ def _check_head(entry):
                 predicate.parse(fields[key])
             except predicate.PredicateError as error:
                 raise KnownError(f"{entry.path}:{entry.at[key]}: {key}: {error}") from None
-    if fields["kind"] != "behaviour" and not any(kind == "cases" for kind, *_ in entry.groups):
+    if not entry.is_text and not any(kind == "cases" for kind, *_ in entry.groups):
         raise KnownError(
             f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked"
         )
@@ -442,6 +494,24 @@ def _check_head(entry):
         raise KnownError(
             f"{entry.path}:{entry.failures[-1].line}: two failures have the same label"
         )
+
+
+def _check_claims(entry):
+    for key, allowed in CLAIMS.items():
+        if key not in entry.fields:
+            continue
+        words, source = entry.claim(key)
+        if (
+            key == "frontend"
+            and words[1:2] == ["since"]
+            and _VERSION.fullmatch(" ".join(words[2:]))
+        ):
+            words = words[:1]
+        few = key != "sent-by" and len(words) > 1
+        if not words or few or not set(words) <= set(allowed) or not source:
+            raise KnownError(
+                f"{entry.path}:{entry.at[key]}: {key}: want '{allowed[0]}; SOURCE'; words: {' '.join(allowed)}"
+            )
 
 
 def _check_failure(failure, families):
@@ -474,7 +544,7 @@ def _check_failure(failure, families):
     knobs = failure.fields.get("knobs", "").split()
     if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in knobs):
         fail("knobs", "want KNOB=NUMBER, such as TILE_N=2")
-    failure.tree("when")
+    failure.tree("condition")
     if failure.shows:
         failure.tree("shows")
     for one, _ in failure.expectations():

@@ -3,9 +3,15 @@
 import math
 
 from ..read import text
-from .known import NEWEST, word
+from .known import KINDS, NEWEST, word
 
 _ARCHITECTURES = {(0, 0): "all"}
+_FIRST = ("fp8-values-with-a-mean",)  # the first rows of the table
+_CLAIMS = (
+    ("contract", "Contract"),
+    ("sent-by", "Sent by"),
+    ("frontend", "cudnn-frontend"),
+)
 _HEAD = """# Known failures of cuDNN's fused attention
 
 Printed from `cases/known`, with a page for each file. [known.md](../known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
@@ -13,6 +19,9 @@ Printed from `cases/known`, with a page for each file. [known.md](../known.md) e
 A failure holds from the first version that was seen failing up to the next version that was seen right. If no newer version was seen right, the
 failure holds for every newer version. "Suspected" architectures have the same engine and were not asked. With its guards on, libfattn refuses a guarded
 problem, or leaves out the engine that fails.
+
+"Contract" says what NVIDIA's public documentation promises: the call is documented, the documentation is silent or excludes it, or the operation is
+unreleased. "Sent by" names the programs whose public code or report sends such a call.
 """
 
 
@@ -29,6 +38,16 @@ def all_versions(failures):
         else:
             union.append((first, end))
     return _ranges((first, end if end < math.inf else NEWEST) for first, end in union)
+
+
+def counted(entries):
+    """ "52 failures, 25 calls that cuDNN should refuse": only kind `failure` counts as a failure."""
+    found = {kind: sum(e.kind == kind for e in entries) for kind in KINDS}
+    return ", ".join(
+        text.count(n, *(words.format("") for words in KINDS[kind]))
+        for kind, n in found.items()
+        if n
+    ) or text.count(0, "failure")
 
 
 def _ranges(ranges):
@@ -82,7 +101,8 @@ def _failure(failure):
         else ""
     )
     lines = [
-        f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}.",
+        f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}."
+        + (f" For such data: `{failure.data}`." if failure.data else ""),
         f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}.",
     ]
     for key, word_of_key in (("seen", "Seen"), ("right", "Right")):
@@ -110,6 +130,7 @@ def section(entry):
             "",
             f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}",
         ]
+    lines += ["", *_claims(entry)]
     if entry.failures:
         lines.append("")
     for failure in entry.failures:
@@ -117,6 +138,16 @@ def section(entry):
     if entry.text:
         lines += ["", entry.text]
     return lines
+
+
+def _claims(entry):
+    """What the contract says of it, who sends it, and how it was checked."""
+    for key, title in _CLAIMS:
+        words, source = entry.claim(key)
+        if words:
+            yield f"- {title}: {' '.join(words)}; {source}."
+    if entry.checked:
+        yield f"- Checked without FACTS: {entry.checked}."
 
 
 def _row(entry):
@@ -127,6 +158,8 @@ def _row(entry):
     cells = (
         f"[{text.markdown(entry.title)}](known/{entry.name}.md)",
         " ".join(verdicts),
+        " ".join(entry.claim("contract")[0]),
+        " ".join(w for w in entry.claim("sent-by")[0] if w != "nobody") or "-",
         all_versions(entry.failures),
         " ".join(seen),
         "yes" if guarded else "no",
@@ -135,19 +168,24 @@ def _row(entry):
 
 
 def findings(entries):
-    """The table: one line for each failure."""
+    """The tables: one line for each entry, the failures first."""
     failing = [e for e in entries if e.failures]
-    others = [
-        e for e in entries if not e.failures and e.text and (e.kind == "behaviour" or e.found_here)
-    ]
+    others = [e for e in entries if e.is_text and not e.failures]
     guarded = sum(any(f.guarded for f in e.failures) for e in failing)
-    lines = [
-        _HEAD,
-        f"{len(failing)} failures, {guarded} of them guarded by the library.",
-        "",
-        "| failure | ends as | cuDNN | seen on | guarded |",
-        "|---|---|---|---|---|",
-        *map(_row, failing),
+    lines = [_HEAD, f"{counted(failing)}. The library guards {guarded} of these entries."]
+    for kind, (_, several) in KINDS.items():
+        some = [e for e in failing if e.kind == kind]
+        several = several.format("")
+        if some:
+            lines += [
+                "",
+                f"## {several[0].upper()}{several[1:]}",
+                "",
+                "| entry | ends as | contract | sent by | cuDNN | seen on | guarded |",
+                "|---|---|---|---|---|---|---|",
+                *map(_row, sorted(some, key=lambda e: e.name not in _FIRST)),
+            ]
+    lines += [
         "",
         "These entries describe behaviour, not failures: "
         + ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)

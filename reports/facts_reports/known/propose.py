@@ -20,9 +20,13 @@ NAME = "proposed"
 _SUBJECT = ("engine", "config", "backend")
 _HEAD = """# Proposed by `facts known propose`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
 title: Failures that no other file explains.
-kind: number
+kind: failure
 verdict: {}
 expected: to be written
+contract: silent; to be written
+sent-by: nobody; to be written
+frontend: accepts; to be written
+checked: no
 """
 
 
