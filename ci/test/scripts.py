@@ -22,12 +22,11 @@ def start(*command, add=(), **more):
     """A program that ended. The first of `command` may be several words; `add` is added to the environment."""
     first, *rest = command
     words = shlex.split(first) if isinstance(first, str) else [first]
-    more = {"env": {**os.environ, **dict(add)}, "timeout": 550, **more}
+    more = {"env": {**os.environ, **dict(add)}, "timeout": 550, "errors": "replace", **more}
     return subprocess.run(
         [str(word) for word in (*words, *rest)],
         capture_output=True,
         text=True,
-        errors="replace",
         stdin=None if "input" in more else subprocess.DEVNULL,
         check=False,
         **more,

@@ -7,29 +7,23 @@ import hashlib
 import http.server
 import json
 import os
-import pathlib
 import pty
+import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
+import zipfile
 
-import needs
-import test_cudnn_install as wheels
+import scripts
+import wheels
+from wheels import name_of
 
-CI = pathlib.Path(__file__).resolve().parent.parent
-FACTS = pathlib.Path(os.environ.get("FACTS_BIN", CI.parent / "build/release/bin")) / "facts"
-JIT13, JIT12, FULL13, FULL12 = (
-    "nvidia-cudnn-jit-cu13",
-    "nvidia-cudnn-jit-cu12",
-    "nvidia-cudnn-cu13",
-    "nvidia-cudnn-cu12",
-)
+JIT13, JIT12 = "nvidia-cudnn-jit-cu13", "nvidia-cudnn-jit-cu12"
+FULL13, FULL12 = "nvidia-cudnn-cu13", "nvidia-cudnn-cu12"
 OTHERS = {
     "nvidia-cuda-nvrtc": "13.0.88",
     "nvidia-cuda-nvrtc-cu12": "12.9.86",
@@ -39,11 +33,8 @@ OTHERS = {
     "nvidia-cuda-runtime": "13.0.96",
     "nvidia-cuda-sanitizer-api": "13.5.25",
 }
-NOWHERE = "http://127.0.0.1:9/simple"
-
-
-def wheel_name(package, version):
-    return f"{package.replace('-', '_')}-{version}-py3-none-manylinux_2_27_x86_64.whl"
+NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+DESCRIBED = ("--device", "h100-sxm", "--pinned-only")
 
 
 class Index:
@@ -67,21 +58,17 @@ class Index:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def add(self, package, version, sha256=None, data=b"", yanked=False):
-        name = wheel_name(package, version)
+        name = name_of(package, version)
         self.files[name] = data
-        self.packages.setdefault(package, {})[name] = (
-            sha256 or hashlib.sha256(data or name.encode()).hexdigest(),
-            yanked,
-        )
+        sha256 = sha256 or hashlib.sha256(data or name.encode()).hexdigest()
+        self.packages.setdefault(package, {})[name] = (sha256, yanked)
 
     def page(self, package):
         files = self.packages[package].items()
         if self.html:
-            links = "".join(
-                f'<a href="/files/{name}#sha256={sha256}"{" data-yanked" if yanked else ""}>{name}</a>\n'
-                for name, (sha256, yanked) in files
-            )
-            return "text/html", f"<!DOCTYPE html><html><body>{links}</body></html>".encode()
+            form = '<a href="/files/{0}#sha256={1}"{2}>{0}</a>\n'
+            links = [form.format(name, s, " data-yanked" * yanked) for name, (s, yanked) in files]
+            return "text/html", f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
         listed = [
             {
                 "filename": name,
@@ -92,15 +79,15 @@ class Index:
             }
             for name, (sha256, yanked) in files
         ]
-        return "application/vnd.pypi.simple.v1+json", json.dumps(
-            {"meta": {"api-version": "1.1"}, "name": package, "files": listed}
-        ).encode()
+        page = {"meta": {"api-version": "1.1"}, "name": package, "files": listed}
+        return "application/vnd.pypi.simple.v1+json", json.dumps(page)
 
     def answer(self, request):
         where, name = request.path.strip("/").split("/")
         kind, data = "application/zip", self.files.get(name)
         if where == "simple":
             kind, data = self.page(name) if name in self.packages else ("", None)
+            data = data and data.encode()
         if data is None:
             return request.send_error(404)
         request.send_response(200)
@@ -112,212 +99,159 @@ class Index:
             time.sleep(self.chunk_s if where == "files" else 0)
 
 
-class Home(unittest.TestCase):
-    """A checkout with a lock of its own, an index that knows more, a cache of its own."""
+class Home(wheels.Home):
+    """A checkout with a lock of its own, and an index that knows more."""
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
+        super().setUp()
         self.index = Index()
         self.addCleanup(self.index.server.server_close)
         self.addCleanup(self.index.server.shutdown)
-        self.home, self.cache = self.folder / "home", self.folder / "cache"
-        (self.home / "ci").mkdir(parents=True)
-        for name in ("cudnn_install.py", "cudnn_lock.py"):
-            shutil.copy(CI / name, self.home / "ci")
-        self.lock = self.home / "ci/cudnn.lock"
-        for package in (JIT13, JIT12):
-            self.index.add(package, "9.27.0.42")
-        for package in (FULL13, FULL12):
-            self.index.add(package, "9.28.0.42")
-        self.lock.write_text(
-            "# head\n"
-            + "".join(
-                self.line(p, v)
-                for p, v in ((JIT13, "9.27.0.42"), (JIT12, "9.27.0.42"), (FULL13, "9.28.0.42"))
-            )
-        )
-
-    def line(self, package, version, size=5000000):
-        name = wheel_name(package, version)
-        return f"{package} {version} {self.index.packages[package][name][0]} {size} {name}\n"
-
-    def environment(self, **more):
+        locked = ((JIT13, "9.27.0.42"), (JIT12, "9.27.0.42"), (FULL13, "9.28.0.42"))
+        for package, version in (*locked, (FULL12, "9.28.0.42")):
+            self.index.add(package, version)
+        self.lock.write_text("# head\n" + "".join(self.line(*one) for one in locked))
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith("PIP_") and not name.lower().endswith("_proxy")
+            if not re.match(r"PIP_|.*_proxy$", name, re.I)
         }
-        return {
+        self.environment = {
             **kept,
             "PIP_CONFIG_FILE": "/dev/null",
             "PIP_INDEX_URL": self.index.url,
             "FACTS_HOME": str(self.home),
             "FACTS_PYTHON": sys.executable,
             "XDG_CACHE_HOME": str(self.cache),
-            **more,
         }
 
-    def run_program(self, *words, **more):
-        done = subprocess.run(
-            words,
-            env=self.environment(**more),
-            text=True,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+    def line(self, package, version, size=5000000):
+        name = name_of(package, version)
+        return f"{package} {version} {self.index.packages[package][name][0]} {size} {name}\n"
+
+    def start(self, *words, **more):
+        done = scripts.start(*words, env={**self.environment, **more})
         return done.returncode, done.stdout, done.stderr.strip().splitlines()
 
     def run_lock(self, *words, **more):
-        return self.run_program(
-            sys.executable, "-B", str(self.home / "ci/cudnn_lock.py"), *words, **more
-        )
+        return self.start(sys.executable, "-B", self.home / "ci/cudnn_lock.py", *words, **more)
 
-    def run_facts(self, *words, **more):
-        if not FACTS.exists():
-            self.skipTest(f"{FACTS} is not built")
-        return self.run_program(str(FACTS), *words, **more)
+    def facts(self, *words, **more):
+        return self.start(scripts.FACTS, *words, **more)
+
+    def refused(self, answer, status, said):
+        """One line that says this."""
+        self.assertEqual((answer[0], len(answer[2])), (status, 1), answer)
+        self.assertIn(said, answer[2][0])
 
     def publish(self, package, version, **more):
-        path = self.folder / "x.whl"
-        wheels.make_wheel(path, package=package, version=version)
-        self.index.add(package, version, data=path.read_bytes(), **more)
+        wheels.make_wheel(self.at / "x.whl", package=package, version=version)
+        self.index.add(package, version, data=(self.at / "x.whl").read_bytes(), **more)
 
 
 class Lock(Home):
+    def added(self, before):
+        new = set(self.lock.read_text().splitlines()) - set(before.splitlines())
+        return {tuple(line.split()[:2]) for line in new}
+
     def test_a_version_is_added_to_the_packages_that_have_it_and_no_line_changes(self):
         for package in (JIT13, JIT12, FULL12, FULL13):
             self.index.add(package, "9.29.0.11")
         before = self.lock.read_text().splitlines()
         status, out, err = self.run_lock("9.29.0")
-        self.assertEqual((status, err), (0, []))
+        self.assertEqual((status, err, out.count("added")), (0, [], 4))
         after = self.lock.read_text().splitlines()
         self.assertEqual([line for line in after if line in before], before)
-        self.assertEqual(
-            [line.split()[0] for line in after[1:]], [JIT13, JIT13, JIT12, JIT12, FULL13, FULL13]
-        )  # cu12's full package: not wanted
-        self.assertEqual(out.count("added"), 4)
+        packages = [line.split()[0] for line in after[1:]]  # cu12's full package: not wanted
+        self.assertEqual(packages, [JIT13, JIT13, JIT12, JIT12, FULL13, FULL13])
         status, out, _ = self.run_lock("9.29.0")
-        self.assertEqual(
-            (status, "already" in out, self.lock.read_text().splitlines()), (0, True, after)
-        )
+        self.assertEqual((status, "already" in out), (0, True))
+        self.assertEqual(self.lock.read_text().splitlines(), after)
 
     def test_four_parts_a_build_and_latest(self):
         for version in ("9.29.0.11", "9.29.0.12"):
             self.index.add(FULL13, version)
         self.index.add(JIT13, "9.29.0.11")
+        before = self.lock.read_text()
         for words, added in (
             ("9.29.0.11", {(JIT13, "9.29.0.11"), (FULL13, "9.29.0.11")}),
             ("9.29.0-full-cu13", {(FULL13, "9.29.0.12")}),
             ("latest", {(JIT13, "9.29.0.11"), (FULL13, "9.29.0.12")}),
             ("9.28.0-full-cu12", {(FULL12, "9.28.0.42")}),
         ):
-            before = self.lock.read_text()
             self.assertEqual(self.run_lock(words)[0], 0)
-            new = set(self.lock.read_text().splitlines()) - set(before.splitlines())
-            self.assertEqual({tuple(line.split()[:2]) for line in new}, added, words)
+            self.assertEqual(self.added(before), added, words)
             self.lock.write_text(before)
 
     def test_without_a_version_everything_that_is_wanted_is_added(self):
-        for package, version in OTHERS.items():
+        wanted = {(FULL12, "9.11.1.4"), (FULL13, "9.29.0.11"), *OTHERS.items()}
+        for package, version in (*wanted, (FULL13, "9.27.0.42")):
             self.index.add(package, version)
-        self.index.add(FULL12, "9.11.1.4")
-        self.index.add(FULL13, "9.29.0.11")
-        self.index.add(FULL13, "9.27.0.42")
-        before = set(self.lock.read_text().splitlines())
+        before = self.lock.read_text()
         self.assertEqual(self.run_lock()[0], 0)
-        self.assertEqual(
-            {tuple(line.split()[:2]) for line in set(self.lock.read_text().splitlines()) - before},
-            {(FULL12, "9.11.1.4"), (FULL13, "9.29.0.11"), *OTHERS.items()},
-        )
+        self.assertEqual(self.added(before), wanted)
 
     def test_another_machine_has_a_lock_of_its_own(self):
-        name = wheel_name(JIT13, "9.29.0.11").replace("x86_64", "aarch64")
+        name = name_of(JIT13, "9.29.0.11").replace("x86_64", "aarch64")
         self.index.add(JIT13, "9.29.0.11")
         self.index.packages[JIT13][name] = ("a" * 64, False)
         self.index.files[name] = b""
         before, other = self.lock.read_text(), self.lock.with_name("cudnn-aarch64.lock")
         other.write_text("# head\n")
         self.assertEqual(self.run_lock("9.29.0", FACTS_MACHINE="aarch64")[0], 0)
-        self.assertEqual(
-            (self.lock.read_text(), other.read_text()),
-            (before, f"# head\n{JIT13} 9.29.0.11 {'a' * 64} 5000000 {name}\n"),
-        )
-
-    def test_another_sha256_of_a_locked_file_is_refused_loudly(self):
-        self.index.add(JIT13, "9.27.0.42", sha256="0" * 64)
-        self.index.add(JIT13, "9.29.0.11")
-        before = self.lock.read_text()
-        status, _, err = self.run_lock("9.29.0")
-        self.assertEqual((status, len(err)), (1, 1))
-        self.assertIn(
-            f"REFUSED: the package index publishes another sha256 for {JIT13} 9.27.0.42", err[0]
-        )
-        self.assertEqual(self.lock.read_text(), before)
+        line = f"{JIT13} 9.29.0.11 {'a' * 64} 5000000 {name}\n"
+        self.assertEqual((self.lock.read_text(), other.read_text()), (before, "# head\n" + line))
 
     def test_killed_before_the_end_the_old_file_is_there(self):
         self.index.add(JIT13, "9.29.0.11")
         before = self.lock.read_text()
         kill = "import os, signal, sys, cudnn_lock; os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL); cudnn_lock.main(['9.29.0'])"
-        status, _, _ = self.run_program(
-            sys.executable, "-B", "-c", kill, PYTHONPATH=str(self.home / "ci")
-        )
+        path = {"PYTHONPATH": str(self.home / "ci")}
+        status, _, _ = self.start(sys.executable, "-B", "-c", kill, **path)
         self.assertEqual((status, self.lock.read_text()), (-signal.SIGKILL, before))
-        self.assertEqual(
-            len(list(self.lock.parent.glob("cudnn.lock.*.tmp"))),
-            1,
-            "it was killed where it should be",
-        )
+        left = list(self.lock.parent.glob("cudnn.lock.*.tmp"))
+        self.assertEqual(len(left), 1, "it was killed where it should be")
         self.assertEqual(self.run_lock("9.29.0")[0], 0)
         self.assertEqual(list(self.lock.parent.glob("cudnn.lock.*")), [])
         self.assertNotEqual(self.lock.read_text(), before)
 
-    def test_help_unknown_words_and_no_network_change_nothing(self):
+    def test_help_and_what_is_refused_change_nothing(self):
         before = self.lock.read_bytes(), self.lock.stat().st_ino
         self.assertEqual(self.run_lock("--help")[0], 0)
-        for words, more, status, said in (
-            (("9.29.0",), {}, 2, "the nearest that exist are 9.28.0, 9.27.0"),
-            (("newest",), {}, 2, "not a version"),
-            (("9.28.0",), {"PIP_INDEX_URL": NOWHERE}, 3, "cannot be reached"),
-            (("9.28.0",), {"PIP_NO_INDEX": "1"}, 3, "without a package index"),
+        for word, more, status, said in (
+            ("9.29.0", {}, 2, "the nearest that exist are 9.28.0, 9.27.0"),
+            ("newest", {}, 2, "not a version"),
+            ("9.28.0", NOWHERE, 3, "cannot be reached"),
+            ("9.28.0", {"PIP_NO_INDEX": "1"}, 3, "without a package index"),
         ):
-            code, _, err = self.run_lock(*words, **more)
-            self.assertEqual((code, len(err)), (status, 1), err)
-            self.assertIn(said, err[0])
+            self.refused(self.run_lock(word, **more), status, said)
+        self.index.add(JIT13, "9.27.0.42", sha256="0" * 64)
+        self.index.add(JIT13, "9.29.0.11")
+        said = f"REFUSED: the package index publishes another sha256 for {JIT13} 9.27.0.42"
+        self.refused(self.run_lock("9.29.0"), 1, said)
         self.assertEqual((self.lock.read_bytes(), self.lock.stat().st_ino), before)
-
-    def test_a_page_of_links_is_read_as_well(self):
-        self.index.add(JIT13, "9.29.0.11", data=b"x" * 777)
-        self.index.html = True
-        self.assertEqual(self.run_lock("9.29.0")[0], 0)
-        self.assertIn(self.line(JIT13, "9.29.0.11", 777), self.lock.read_text())
 
     def test_what_is_found_for_an_installation(self):
         for package in (FULL12, FULL13, JIT12):
             self.index.add(package, "9.29.0.11")
         self.index.add(FULL13, "9.30.0.1", yanked=True)
         self.index.add(FULL13, "9.31.0.1.dev7")
-        words = (
-            ("9.29.0", JIT12, "9.29.0.11"),
-            ("latest", JIT12, "9.29.0.11"),
-            ("9.29.0-full-cu13", FULL13, "9.29.0.11"),
-            ("9.30.0.1", FULL13, "9.30.0.1"),
-            ("9.27", JIT13, "9.27.0.42"),
-        )
-        for html in (False, True):
+        for word, found in (
+            ("9.29.0", [JIT12, "9.29.0.11"]),
+            ("latest", [JIT12, "9.29.0.11"]),
+            ("9.29.0-full-cu13", [FULL13, "9.29.0.11"]),
+            ("9.30.0.1", [FULL13, "9.30.0.1"]),
+            ("9.27", [JIT13, "9.27.0.42"]),
+        ):
+            status, out, _ = self.run_lock("--find", word)
+            self.assertEqual((status, out.split()[:2]), (0, found), word)
+        for html in (False, True):  # a version that was taken back needs all four numbers
             self.index.html = html
-            for word, package, version in (
-                words[3:4] if html else words
-            ):  # of a page of links, the one that was taken back
-                status, out, _ = self.run_lock("--find", word)
-                self.assertEqual((status, out.split()[:2]), (0, [package, version]), word)
             status, out, _ = self.run_lock("--find", "9.30.0")
-            self.assertEqual(
-                (status, "not on the package index" in out),
-                (2, True),
-                "a version that was taken back needs all four numbers",
-            )
+            self.assertEqual((status, "not on the package index" in out), (2, True))
+        self.index.add(JIT13, "9.29.0.11", data=b"x" * 777)
+        self.assertEqual(self.run_lock("9.29.0")[0], 0)
+        self.assertIn(self.line(JIT13, "9.29.0.11", 777), self.lock.read_text())
 
 
 class Unpinned(Home):
@@ -325,128 +259,78 @@ class Unpinned(Home):
 
     def test_it_is_installed_and_says_that_nothing_pins_it(self):
         self.publish(FULL13, "9.28.1.4")
-        digest = hashlib.sha256(self.index.files[wheel_name(FULL13, "9.28.1.4")]).hexdigest()
+        name, build = name_of(FULL13, "9.28.1.4"), "9.28.1-full-cu13"
+        digest = hashlib.sha256(self.index.files[name]).hexdigest()
         before = self.lock.read_text()
-        for word in ("9.28.1", "9.28.1.4", "latest", "9.28.1-full-cu13")[
-            :: 1 if needs.NIGHT else 2
-        ]:
-            shutil.rmtree(self.cache, ignore_errors=True)
-            status, out, err = self.run_facts("cudnn", "install", word)
-            self.assertEqual((status, len(err)), (0, 1 + (word == "latest")), err)
-            self.assertEqual(
-                out.split("\t")[:2],
-                ["9.28.1-full-cu13", str(self.cache / "facts/cudnn/9.28.1-full-cu13/lib")],
-            )
-            for part in (
-                wheel_name(FULL13, "9.28.1.4"),
-                "MB",
-                digest,
-                "not pinned: trusted as the index says",
-            ):
-                self.assertIn(part, err[0])
+        status, out, err = self.facts("cudnn", "install", "latest")
+        self.assertEqual((status, len(err)), (0, 2), err)
+        place = str(self.cache / "facts/cudnn" / build / "lib")
+        self.assertEqual(out.split("\t")[:2], [build, place])
+        for part in (name, "MB", digest, "not pinned: trusted as the index says"):
+            self.assertIn(part, err[0])
         self.assertEqual(self.lock.read_text(), before)
-        status, out, err = self.run_facts("cudnn", "install", "9.28.1.4", PIP_INDEX_URL=NOWHERE)
-        self.assertEqual(
-            (status, out.split("\t")[0], err),
-            (0, "9.28.1-full-cu13", []),
-            "it is there: nothing is asked",
-        )
+        for word in ("9.28.1.4", "9.28.1-full-cu13"):  # it is there: nothing is asked
+            status, out, err = self.facts("cudnn", "install", word, **NOWHERE)
+            self.assertEqual((status, out.split("\t")[0], err), (0, build, []))
 
     def test_another_file_than_the_index_says_installs_nothing(self):
         self.publish(FULL13, "9.28.1.4", sha256="1" * 64)
-        status, _, err = self.run_facts("cudnn", "install", "9.28.1")
+        status, _, err = self.facts("cudnn", "install", "9.28.1")
         self.assertEqual((status, len(err)), (3, 2), err)
         self.assertIn("sha256 is not the one in the package index", err[1])
         self.assertFalse((self.cache / "facts/cudnn").exists())
 
     def test_pinned_only_refuses_what_the_lock_does_not_have(self):
         self.publish(FULL13, "9.28.1.4")
-        refused = "facts cudnn lock 9.28.1"
+        install = ("cudnn", "install", "--pinned-only", "9.28.1")
         gate = ("gate", "--baseline", "9.28.1", "--candidate", "9.28.1", "--pinned-only")
-        for words in (("cudnn", "install", "--pinned-only", "9.28.1"), gate):
-            status, _, err = self.run_facts(*words)
-            self.assertEqual((status, len(err)), (3, 1), err)
-            self.assertIn(refused, err[0])
+        for words in (install, gate):
+            self.refused(self.facts(*words), 3, "facts cudnn lock 9.28.1")
         self.assertFalse(self.cache.exists())
-        self.assertEqual(self.run_facts("cudnn", "install", "9.28.1")[0], 0)
-        (self.home / "cases").symlink_to(CI.parent / "cases")
-        (self.home / "devices").symlink_to(CI.parent / "lib/devices")
+        self.assertEqual(self.facts("cudnn", "install", "9.28.1")[0], 0)
+        (self.home / "cases").symlink_to(scripts.HOME / "cases")
+        (self.home / "devices").symlink_to(scripts.HOME / "lib/devices")
         for words in (
-            ("cudnn", "install", "--pinned-only", "9.28.1"),
+            install,
             gate,
-            (
-                "decide",
-                "pass=fwd d=64",
-                "--cudnn",
-                "9.28.1",
-                "--device",
-                "h100-sxm",
-                "--pinned-only",
-            ),
-            (
-                "bisect",
-                "pass=fwd d=64",
-                "--cudnn",
-                "9.28.1,9.28.0",
-                "--device",
-                "h100-sxm",
-                "--pinned-only",
-            ),
+            ("decide", "pass=fwd d=64", "--cudnn", "9.28.1", *DESCRIBED),
+            ("bisect", "pass=fwd d=64", "--cudnn", "9.28.1,9.28.0", *DESCRIBED),
         ):
-            status, _, err = self.run_facts(*words)
-            self.assertEqual((status, len(err)), (3, 1), (words, err))
-            self.assertIn(refused, err[0])
+            self.refused(self.facts(*words), 3, "facts cudnn lock 9.28.1")
         self.assertEqual(self.run_lock("9.28.1")[0], 0)
-        self.assertEqual(self.run_facts("cudnn", "install", "--pinned-only", "9.28.1")[0], 0)
+        self.assertEqual(self.facts(*install)[0], 0)
 
     def test_an_unknown_version_and_no_network_are_one_line(self):
         for word, more, status, said in (
             ("9.29.0", {}, 2, "nearest that exist are 9.28.0, 9.27.0"),
-            ("9.29.0", {"PIP_INDEX_URL": NOWHERE}, 3, "facts cudnn lock 9.29.0"),
+            ("9.29.0", NOWHERE, 3, "facts cudnn lock 9.29.0"),
             ("9.29..9.30", {}, 2, "neither installed nor in ci/cudnn.lock"),
         ):
-            code, _, err = self.run_facts("cudnn", "install", word, **more)
-            self.assertEqual((code, len(err)), (status, 1), err)
-            self.assertIn(said, err[0])
+            self.refused(self.facts("cudnn", "install", word, **more), status, said)
 
     def test_latest_without_a_network_is_the_newest_of_the_lock_and_says_so(self):
         self.publish(FULL13, "9.29.0.11")
-        status, _, err = self.run_facts("cudnn", "path", "latest")
+        status, _, err = self.facts("cudnn", "path", "latest")
         self.assertEqual((status, "cudnn install 9.29.0.11" in err[-1]), (3, True), err)
-        status, _, err = self.run_facts("cudnn", "path", "latest", PIP_INDEX_URL=NOWHERE)
-        self.assertEqual(status, 3, err)
-        self.assertIn(
-            "took 9.28.0-full-cu13, the newest in ci/cudnn.lock (the package index cannot be reached",
-            err[0],
-        )
+        status, _, err = self.facts("cudnn", "path", "latest", **NOWHERE)
+        took = "took 9.28.0-full-cu13, the newest in ci/cudnn.lock (the package index cannot be reached"
+        self.assertEqual((status, took in err[0]), (3, True), err)
         self.assertIn("not installed; install it with", err[1])
 
     def test_a_bar_on_a_terminal_and_one_line_in_a_pipe(self):
-        path = self.folder / "x.whl"
+        path = self.at / "x.whl"
         wheels.make_wheel(path, package=FULL13, version="9.28.1.4")
-        with wheels.zipfile.ZipFile(path, "a") as archive:
-            archive.writestr("nvidia/large", wheels.random.Random(1).randbytes(1 << 20))
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("nvidia/large", random.Random(1).randbytes(1 << 20))
         self.index.add(FULL13, "9.28.1.4", data=path.read_bytes())
         self.index.chunk_s = 0.08
-        words = (
-            sys.executable,
-            "-B",
-            str(self.home / "ci/cudnn_install.py"),
-            "--cache",
-            str(self.cache),
-            "--unpinned",
-            f"{FULL13}==9.28.1.4",
-        )
-        status, _, err = self.run_program(*words)
+        words = [sys.executable, "-B", self.script, "--cache", self.cache, "--unpinned"]
+        words.append(f"{FULL13}==9.28.1.4")
+        status, _, err = self.start(*words)
         self.assertEqual((status, len(err)), (0, 1), err)
         ours, theirs = pty.openpty()
-        child = subprocess.Popen(
-            words,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=theirs,
-        )
+        nothing = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+        child = subprocess.Popen(words, env=self.environment, stderr=theirs, **nothing)
         os.close(theirs)
         shown = b""
         try:
@@ -456,11 +340,9 @@ class Unpinned(Home):
             pass
         os.close(ours)
         self.assertEqual(child.wait(), 0)
-        lengths = [
-            len(bar) for bar in re.findall(r"\[(#*)\.*\] \d+ of 1 MB, \d+ MB/s", shown.decode())
-        ]
-        self.assertGreater(len(set(lengths)), 2, shown)
-        self.assertEqual(lengths, sorted(lengths))
+        bars = re.findall(r"\[(#*)\.*\] \d+ of 1 MB, \d+ MB/s", shown.decode())
+        self.assertGreater(len(set(bars)), 2, shown)
+        self.assertEqual(bars, sorted(bars))
 
 
 if __name__ == "__main__":

@@ -1,26 +1,21 @@
 """Nothing that a record, log, case file, name or folder says reaches a terminal, the page, JUnit, Markdown or CSV as something that is obeyed.
 
-Every command prints what it can of poisoned files; all outputs are looked at byte by byte. A command without a line here fails the test.
-Half of the questions, each command among them; FACTS_ALL=1, as the night sets it, asks all.
+Commands print what they can of poisoned files. All outputs are looked at byte by byte.
 """
 
 import csv
+import itertools
 import json
 import os
-import pathlib
 import re
+import shlex
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 from xml.etree import ElementTree
 
-import needs
+from scripts import FACTS, HOME, OneFolder, start
 
-CI = pathlib.Path(__file__).resolve().parent.parent
-SOURCE = pathlib.Path(os.environ.get("FACTS_SOURCE") or CI.parent)
-FACTS = pathlib.Path(os.environ.get("FACTS_BIN") or SOURCE / "build/release/bin") / "facts"
 MARKS = "\x1b]0;title\x07\x1b[31m \x9b2J \u202e\u2066\u200f\u061c\u2028\ufeff"
 # Characters that a terminal, a page or a spreadsheet may obey: controls except line ends and tabs, C1 controls, marks of direction, line separators.
 OBEYED = re.compile(
@@ -28,99 +23,56 @@ OBEYED = re.compile(
 )
 NAME = "x\x1b[31m\u202e\u009b\u2028y"  # of a file or folder
 CASE, OTHER = "pass=fwd dtype=bf16 d=64", "pass=bwd dtype=bf16 d=64"
-CPU = "pass=fwd dtype=f32 b=1 h=1 s=16 d=16"
+BAD = f"=1+cmd|' /C calc'!A0 {MARKS} <script>alert(1)</script> ]]> `x` | [y](javascript:z)"
 
 
-def text(start=""):
-    return (
-        f"{start}=1+cmd|' /C calc'!A0 {MARKS} <script>alert(1)</script> ]]> `x` | [y](javascript:z)"
-    )
+def poisoned(value):
+    """Each text that begins with @ becomes a bad one that begins with what follows."""
+    if isinstance(value, dict):
+        return {poisoned(key): poisoned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [poisoned(item) for item in value]
+    return value[1:] + BAD if isinstance(value, str) and value[:1] == "@" else value
 
 
-def row(case, build, device, **more):
-    return {
-        "case": case,
-        "cudnn": "9.20.0",
-        "build": build,
-        "device": device,
-        "sm": 90,
-        "grade": "measured",
-        "backend": "cudnn",
-        "attempt": 1,
-        "run": "r",
-        "group": text("@"),
-        "supported": True,
-        "engine": text("+"),
-        "reason": {
-            "class": text(),
-            "status": text(),
-            "text": text("-"),
-            "rule": text(),
-            "chain": [{"engine": text(), "status": text(), "text": text(), "condition": text()}],
-        },
-        "engines": [
-            {
-                "mode": "A",
-                "index": text(),
-                "config": 0,
-                "knobs": {text(): text()},
-                "notes": [text()],
-            }
-        ],
-        "errors": {
-            text(): {
-                "ratio": 9.0,
-                "gate": text(),
-                "worst_index": [text()],
-                "got": text(),
-                "want": text(),
-            }
-        },
-        "expectation": {
-            "verdict": text(),
-            "since": text(),
-            "link": "javascript:" + text(),
-            "title": text(),
-        },
-        "stage": text(),
-        "inputs_from": text(),
-        "not_loaded": text(),
-        "tensors": {text(): text()},
-        **more,
-    }
-
-
-def record(build="9.20.0-jit-cu13", better=False):
-    device = text("@h100")[:60]
+def record(better=False):
+    """The lines of a record."""
+    build, device, run = "9.20.0-jit-cu13", ("@" + BAD)[:60], {"run": "r", "cudnn": "9.20.0"}
+    target = {"build": build, "device": device, "sm": 90}
+    head = "facts started suite suite_hash host shard trusted_plans".split()
     yield {
         "run": {
             "id": "r",
-            "facts": text(),
-            "started": text(),
-            "command": ["facts", text()],
-            "suite": text(),
-            "suite_hash": text(),
-            "host": text(),
+            "command": ["facts", "@"],
             "planned": 9,
-            "groups": {text("@"): text()},
-            "targets": [{"build": build, "device": device, "kind": text()}],
-            "shard": text(),
-            "trusted_plans": text(),
-            "environment": {text(): text()},
+            "groups": {"@@": "@"},
+            "targets": [{**target, "kind": "@"}],
+            "environment": {"@": "@"},
+            **dict.fromkeys(head, "@"),
         }
     }
-    yield {
-        "target": {
-            "run": "r",
-            "build": build,
-            "device": device,
-            "cudnn": "9.20.0",
-            "sm": 90,
-            "driver": text(),
-            "device_name": text(),
-            "planned": "gpu0",
-            "libraries": [{"path": text("/"), "sha256": text(), "record": text()}],
-        }
+    libraries = [{"path": "@/", "sha256": "@", "record": "@"}]
+    more = {"driver": "@", "device_name": "@", "planned": "gpu0", "libraries": libraries}
+    yield {"target": {**run, **target, **more}}
+    chain = [dict.fromkeys(("engine", "status", "text", "condition"), "@")]
+    error = {"ratio": 9.0, "gate": "@", "worst_index": ["@"], "got": "@", "want": "@"}
+    engine = {"mode": "A", "index": "@", "config": 0, "knobs": {"@": "@"}, "notes": ["@"]}
+    expectation = {"verdict": "@", "since": "@", "link": "@javascript:", "title": "@"}
+    row = {
+        **run,
+        **target,
+        "grade": "measured",
+        "backend": "cudnn",
+        "attempt": 1,
+        "group": "@@",
+        "supported": True,
+        "engine": "@+",
+        "reason": {**dict.fromkeys(("class", "status", "rule"), "@"), "text": "@-", "chain": chain},
+        "engines": [engine],
+        "errors": {"@": error},
+        "expectation": expectation,
+        "tensors": {"@": "@"},
+        **dict.fromkeys(("stage", "inputs_from", "not_loaded"), "@"),
     }
     for case, verdict in (
         (CASE, "pass" if better else "wrong"),
@@ -130,278 +82,154 @@ def record(build="9.20.0-jit-cu13", better=False):
         ("pass=fwd dtype=bf16 d=32", "pass" if better else "unsupported"),
     ):
         for name in (device, "h100-sxm"):
-            yield row(case, build, name, verdict=verdict)
-    yield row(CASE, text("9.21.0"), text("-"), verdict="wrong", cudnn=text("+9"))
-    yield {"end": {"run": "r", "complete": True, "note": text()}}
+            yield {**row, "case": case, "device": name, "verdict": verdict}
+    other = {"build": "@9.21.0", "device": "@-", "cudnn": "@+9"}
+    yield {**row, "case": CASE, **other, "verdict": "wrong"}
+    yield {"end": {"run": "r", "complete": True, "note": "@"}}
 
 
 def dangerous_cells(path):
     """Cells of a CSV file that a spreadsheet would run."""
     with open(path, newline="", encoding="utf-8") as file:
-        return [
-            cell
-            for line in csv.reader(file)
-            for cell in line
-            if cell[:1] in ("=", "+", "-", "@", "\t", "\r")
-            and not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell)
-        ]
+        cells = itertools.chain.from_iterable(csv.reader(file))
+        found = [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
+    return [cell for cell in found if not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell)]
 
 
-class Poison(unittest.TestCase):
+class Poison(OneFolder):
     @classmethod
     def setUpClass(cls):
-        if not FACTS.exists():
-            raise unittest.SkipTest(f"{FACTS} is not built")
-        cls.top = pathlib.Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.top)
-        cls.at = cls.top / NAME
-        cls.at.mkdir()
-        for name, lines in (
-            ("a.jsonl", record()),
-            ("b.jsonl", record(better=True)),
-            (f"{NAME}.jsonl", record()),
-        ):
-            (cls.at / name).write_text(
-                "".join(json.dumps(line, ensure_ascii=len(name) % 2 == 0) + "\n" for line in lines)
-                + f"no JSON {MARKS}\n"
-            )
-        (cls.at / "x.log").write_text(
-            f"[cudnn_frontend] {text()}\n"
-            + (SOURCE / "harness/test/data/import/frontend-1.32-features.log")
-            .read_text()
-            .replace("ERROR", f"ERROR {text()}")
-            + '{"tag":"'
-            + MARKS
-        )
-        (cls.at / "x.cases").write_text(
-            f"# {text()}\ngroup: {CASE}\nwhy: {text()}\npass=fwd {text()}\n"
-        )
-        (cls.at / "why.cases").write_text(f"group:\nwhy: {text()}\n{CASE}\n")
-        (cls.at / "draws.cases").write_text(f"draw 1\npass={text()}\n")
-        device = json.loads((SOURCE / "lib/devices/h100-sxm.json").read_text())
-        (cls.at / "x.json").write_text(
-            json.dumps(
-                {**device, "name": text(), "source": text(), "read_with": text(), "date": text()}
-            )
-        )
-        (cls.at / "bad.json").write_text(
-            json.dumps({"name": text(), "device": {"deviceVer": text()}}, ensure_ascii=False)
-        )
-        cls.home = cls.folders()
-
-    @classmethod
-    def folders(cls):
-        """A project's folder with a poisoned suite, device, known failure and lock, below a poisoned name."""
-        home = cls.at / "home"
-        home.mkdir()
+        super().setUpClass()
+        cls.at = cls.at / NAME
+        cls.home = cls.at / "home"
         for name in ("lib", "cases", "ci"):
-            (home / name).mkdir()
-        for whole in (
-            "reports",
-            "harness",
-            "build",
-            "lib/nulldriver",
-            "cases/claims",
-            "cases/golden",
-            "cases/errata.json",
-            "cases/fuzz.cases",
-            "cases/calibration.json",
-            "cases/reject",
-            "ci/cudnn_lock.py",
-            "ci/cudnn_install.py",
-        ):
-            (home / whole).symlink_to(SOURCE / whole)
+            (cls.home / name).mkdir(parents=True)
         for folder in ("lib/devices", "cases/suites", "cases/known"):
-            shutil.copytree(SOURCE / folder, home / folder)
-        (home / "cases/suites/zzz.cases").write_text(f"# {text()}\n{CASE}\n")
-        (home / "lib/devices/zzz.json").write_text((cls.at / "x.json").read_text())
-        (home / f"lib/devices/{NAME}.json").write_text("{}")
-        known = (SOURCE / "cases/known/bool-mask-wrong.known").read_text()
-        (home / "cases/known/zzz.known").write_text(known.replace("title: ", f"title: {text()} "))
-        (home / "ci/cudnn.lock").write_text(f"{text()}\n")
-        return home
+            shutil.copytree(HOME / folder, cls.home / folder)
+        for folder in ("reports", "build", "lib/nulldriver", "cases/golden", "ci/cudnn_lock.py"):
+            (cls.home / folder).symlink_to(HOME / folder)
+        log = (HOME / "harness/test/data/import/frontend-1.32-features.log").read_text()
+        known = (HOME / "cases/known/bool-mask-wrong.known").read_text()
+        device = json.loads((HOME / "lib/devices/h100-sxm.json").read_text())
+        device = json.dumps({**device, **dict.fromkeys(("name", "source", "date"), BAD)})
+        lines = [
+            "".join(json.dumps(poisoned(line), ensure_ascii=ascii_only) + "\n" for line in made)
+            for made, ascii_only in ((record(), True), (record(better=True), False))
+        ]
+        for name, text in {
+            "a.jsonl": lines[0] + f"no JSON {MARKS}\n",
+            "b.jsonl": lines[1],
+            f"{NAME}.jsonl": lines[0],
+            "x.log": f"[cudnn_frontend] {BAD}\n" + log.replace("ERROR", f"ERROR {BAD}"),
+            "x.cases": f"# {BAD}\ngroup: {CASE}\nwhy: {BAD}\npass=fwd {BAD}\n",
+            "why.cases": f"group:\nwhy: {BAD}\n{CASE}\n",
+            "x.json": device,
+            "bad.json": json.dumps({"name": BAD, "device": {"deviceVer": BAD}}),
+            "home/cases/suites/zzz.cases": f"# {BAD}\n{CASE}\n",
+            "home/lib/devices/zzz.json": device,
+            f"home/lib/devices/{NAME}.json": "{}",
+            "home/cases/known/zzz.known": known.replace("title: ", f"title: {BAD} "),
+            "home/ci/cudnn.lock": f"{BAD}\n",
+            f"cache/facts/cudnn/{NAME}/METADATA": f"Version: {BAD}\n",
+            "cache/facts/cudnn/9.20.0-jit-cu13/METADATA": f"Name: nvidia-cudnn-jit-cu13\nVersion: {BAD}\n",
+            "cache/facts/cudnn/9.20.0-jit-cu13/lib/libcudnn.so.9": BAD,
+        }.items():
+            (cls.at / name).parent.mkdir(parents=True, exist_ok=True)
+            (cls.at / name).write_text(text)
 
-    def check(self, name, data):
-        printed = data.decode()
-        found = OBEYED.search(printed)
-        before = printed[max(found.start() - 60, 0) : found.start()] if found else ""
-        self.assertIsNone(found, f"{name}: after {before!r}")
-
-    def ask(self, *words, home=None, cache="cache"):
-        """Runs a command in the poisoned folder; checks what it printed, and each file that it wrote and people open."""
-        self.count += 1
-        if words[0] in self.asked and self.count % 2 and not needs.NIGHT:
-            return
+    def ask(self, text, home=HOME):
+        """Runs a command in the poisoned folder; checks what it printed, and each file that it wrote and people open. BAD and NAME are put in."""
+        words = [word.replace("NAME", NAME).replace("BAD", BAD) for word in shlex.split(text)]
         out = self.at / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
-        kept = {k: v for k, v in os.environ.items() if k not in ("FACTS_WORKER", "FACTS_FAULT")}
-        done = subprocess.run(
-            [FACTS, *words],
-            cwd=self.at,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-            check=False,
-            env={
-                **kept,
-                "FACTS_HOME": str(home or SOURCE),
-                "XDG_CACHE_HOME": str(self.at / cache),
-                "PIP_NO_INDEX": "1",
-                "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable,
-                "TMPDIR": str(self.top),
-            },
-        )
-        where = " ".join(words).encode("unicode_escape").decode()
-        with self.subTest(where):
-            self.look(where, done, out)
-        self.asked.add(words[0])
+        add = {
+            "FACTS_HOME": str(home),
+            "XDG_CACHE_HOME": str(self.at / "cache"),
+            "PIP_NO_INDEX": "1",
+            "FACTS_PYTHON": os.environ.get("FACTS_PYTHON") or sys.executable,
+        }
+        done = start(FACTS, *words, cwd=self.at, timeout=120, add=add, errors="surrogateescape")
+        with self.subTest(text):
+            self.assertIn(done.returncode, range(6), done.stderr[-2000:])
+            self.assertNotIn("Traceback", done.stderr)
+            files = [path for path in sorted(out.rglob("*")) if path.is_file()]
+            printed = {name: os.fsencode(getattr(done, name)) for name in ("stdout", "stderr")}
+            for name, data in [*printed.items(), *((p.name, p.read_bytes()) for p in files)]:
+                self.assertIsNone(OBEYED.search(data.decode()), name)
+            for path in files:
+                if path.suffix == ".csv":
+                    self.assertEqual(dangerous_cells(path), [])
+                if path.suffix == ".xml":
+                    ElementTree.parse(path)
+        return files
 
-    def look(self, where, done, out):
-        self.assertIn(done.returncode, range(6), f"{where}: {done.stderr[-2000:]}")
-        self.check(f"{where}, stdout", done.stdout)
-        self.check(f"{where}, stderr", done.stderr)
-        self.assertNotIn(b"Traceback", done.stderr, where)
-        for path in sorted(
-            p for p in out.rglob("*") if p.is_file() and p.suffix not in (".plan", ".npy")
+    def test_records(self):
+        files = self.ask("report a.jsonl -o out/site --title BAD")
+        self.assertIn("results.csv", [path.name for path in files])
+        gate = "--junit out/x.xml --errata out/errata.json --page out/page --annotations"
+        for text in (
+            "report a.jsonl b.jsonl --site out/site",
+            f"report a.jsonl --issue '{CASE}'",
+            "report a.jsonl --issue BAD",
+            "report a.jsonl --decisions h100-sxm -BAD",
+            "report . -o out/NAME",
+            "merge -o out/out.jsonl a.jsonl NAME.jsonl --force",
+            "merge -o NAME/NAME a.jsonl",
+            f"diff a.jsonl b.jsonl {gate}",
+            f"gate b.jsonl NAME.jsonl {gate}",
+            "gate a.jsonl b.jsonl --markdown",
+            "diff a.jsonl b.jsonl --json",
+            "diff a.jsonl b.jsonl --where BAD",
+            "gate a.jsonl --baseline 9.20.0 --candidate 9.21.0BAD --fail-on BAD",
+            "calibrate --from a.jsonl",
+            "audit 'pt/*' --from a.jsonl --markdown",
+            "known check a.jsonl",
+            "known propose a.jsonl",
         ):
-            self.check(f"{where}: {path.name}", path.read_bytes())
-            if path.suffix == ".csv":
-                self.assertEqual(dangerous_cells(path), [], where)
-            if path.suffix == ".xml":
-                ElementTree.parse(path)
+            self.ask(text)
+        shutil.copy(self.at / "a.jsonl", self.at / "resumed.jsonl")
+        cpu = "'pass=fwd dtype=f32 b=1 h=1 s=16 d=16' --device cpu"
+        self.ask(f"run {cpu} --resume -o resumed.jsonl")
+        self.ask(f"run {cpu} --json -o NAME.new")
 
-    def test_all_commands(self):
-        self.asked, self.count = set(), 0
-        self.records()
-        self.files_and_words()
-        self.folders_and_builds()
-        listed = subprocess.run(
-            [FACTS, "help", "markdown"], capture_output=True, text=True, check=True
-        )
-        commands = set(re.findall(r"^## facts (\S+)$", listed.stdout, re.M))
-        self.assertEqual(commands - self.asked, set(), "commands that nothing here asks")
-
-    def records(self):
-        self.ask("report", "a.jsonl", "-o", "out/site")
-        self.assertGreater((self.at / "out/site/results.csv").stat().st_size, 1000)
-        self.ask("report", f"{NAME}.jsonl", "-o", "out/site", "--title", text())
-        self.ask("report", "a.jsonl", "b.jsonl", "--site", "out/site")
-        for words in (
-            ("--issue", CASE),
-            ("--issue", OTHER),
-            ("--issue", text()),
-            ("--decisions", "h100-sxm", text("-")),
+    def test_files_and_words(self):
+        for text in (
+            "list x.cases",
+            "list why.cases --json",
+            "list noneNAME.cases",
+            "list 'pass=fwd BAD'",
+            "list smoke --where BAD",
+            "list smoke --with BAD",
+            "BAD",
+            "list --BAD",
+            "keys BAD",
+            "import x.log",
+            "import x.log --json",
+            "import noneNAME a.jsonl",
+            *(f"decide pass=fwd --device {d} --cudnn BAD" for d in ("x.json", "bad.json", "BAD")),
+            "repro 'pass=fwd d=16 BAD' --device cpu",
+            "adopt BAD",
+            "matrix --cudnn BAD",
+            "known show BAD",
+            *(f"cudnn {task} BAD" for task in ("install", "remove", "path", "lock")),
         ):
-            self.ask("report", "a.jsonl", *words)
-        self.ask("report", "--bits", "a.jsonl", "b.jsonl")
-        self.ask("report", f"none {text()}", "-o", "out/site")
-        self.ask("report", ".", "-o", f"out/{NAME}")
-        self.ask("merge", "-o", "out.jsonl", "a.jsonl", f"{NAME}.jsonl", "--force", "--overwrite")
-        self.ask("merge", "-o", f"{NAME}/{NAME}", "a.jsonl")
-        files = ("--junit", "out/x.xml", "--errata", "out/errata.json", "--page", "out/page")
-        for one, other in (("a.jsonl", "b.jsonl"), ("b.jsonl", f"{NAME}.jsonl")):
-            for command in ("diff", "gate"):
-                for form in ((), ("--json",), ("--markdown",)):
-                    self.ask(command, one, other, *form, "--annotations", *files)
-        self.ask("diff", "a.jsonl", "b.jsonl", "--where", text())
-        self.ask("diff", "a.jsonl", "--baseline", text(), "--candidate", text())
-        self.ask(
-            "gate",
-            "a.jsonl",
-            "--baseline",
-            "9.20.0",
-            "--candidate",
-            text("9.21.0"),
-            "--fail-on",
-            text(),
-        )
-        self.ask("calibrate", "--from", "a.jsonl")
-        for form in ((), ("--json",), ("--markdown",)):
-            self.ask("audit", "pt/*", "--from", "a.jsonl", *form)
-        for task in ("check", "propose"):
-            self.ask("known", task, "a.jsonl")
-        for words in (
-            ("run", CPU),
-            ("decide", CPU),
-            ("fuzz", "--cases", "1"),
-            ("shrink", CPU),
-            ("bisect", CPU, "--by", "verdict"),
-        ):
-            shutil.copy(self.at / "a.jsonl", self.at / "resumed.jsonl")
-            self.ask(*words, "--device", "cpu", "--resume", "-o", "resumed.jsonl")
-        self.ask("run", CPU, "--device", "cpu", "--json", "-o", f"{NAME}.new", "--overwrite")
-        self.ask("expect", "golden", "check", text(), "--cudnn", text())
+            self.ask(text)
 
-    def files_and_words(self):
-        for words in ((), ("--json",), ("--count",)):
-            self.ask("list", "x.cases", *words)
-            self.ask("list", "why.cases", *words)
-        self.ask("list", f"none{NAME}.cases")
-        self.ask("list", f"pass=fwd {text()}")
-        self.ask("list", CASE, "--where", text())
-        self.ask("list", CASE, "--with", text())
-        self.ask(text())
-        self.ask("list", f"--{text()}")
-        self.ask("keys", text())
-        for form in ((), ("--json",)):
-            self.ask("import", "x.log", *form)
-        self.ask("import", f"none{NAME}", "a.jsonl")
-        self.ask("fuzz", "--draws", "draws.cases", "--cases", "1", "--device", "cpu")
-        for device in ("x.json", "bad.json", text(), f"none{NAME}.json"):
-            self.ask("decide", CASE, "--device", device, "--cudnn", text())
-            self.ask("compile", CASE, "--device", device, "--plan-dir", f"out/{NAME}")
-        self.ask("repro", f"pass=fwd {text()}", "--device", "cpu")
-        self.ask("repro", CPU, "--device", "cpu", "--dump", f"{NAME}/{NAME}")
-        self.ask("bench", CASE, "--device", text())
-        self.ask("self", "--liar", text(), "--quick")
-        self.ask("adopt", text())
-        self.ask("matrix", "--cudnn", text())
-        self.ask("audit", text())
-        self.ask("known", "show", text())
-        self.ask("cudnn", text())
-        for task in ("install", "remove", "path", "lock"):
-            self.ask("cudnn", task, text())
-
-    def folders_and_builds(self):
-        for words in (
-            ("list",),
-            ("list", "--json"),
-            ("devices",),
-            ("known", "list", "--json"),
-            ("doctor", "--json"),
-            ("known", "list"),
-            ("known", "show", "zzz"),
-            ("list", "regress", "--count"),
-            ("cudnn", "list"),
-            ("cudnn", "install", "9.20.0"),
-            ("doctor",),
+    def test_folders_and_builds(self):
+        for text in (
+            "list",
+            "devices",
+            "doctor --json",
+            "doctor",
+            "known list",
+            "known show zzz",
+            "cudnn list",
+            "cudnn install 9.20.0",
+            "cudnn remove NAME",
+            "decide pass=fwd --cudnn 9.20.0",
         ):
-            self.ask(*words, home=self.home)
-        for name in (NAME, f"9.20.0-jit-cu13{NAME}", "9.20.0-jit-cu13"):
-            folder = self.at / "cache/facts/cudnn" / name
-            (folder / "lib").mkdir(parents=True)
-            (folder / "METADATA").write_text(
-                f"Metadata-Version: 2.1\nName: nvidia-cudnn-jit-cu13\nVersion: {text('9.20.0.48')}\n"
-            )
-            (folder / "RECORD").write_text(text())
-            for library in (
-                "libcudnn.so.9",
-                "libcudnn_graph.so.9",
-                "libcudnn_engines_runtime_compiled.so.9",
-            ):
-                (folder / "lib" / library).write_text(text())
-        for mode in (0o700, 0o777):
-            (self.at / "cache/facts").chmod(mode)
-            for words in (
-                ("cudnn", "list"),
-                ("doctor",),
-                ("cudnn", "path", "9.20.0"),
-                ("cudnn", "remove", NAME),
-                ("decide", CASE, "--cudnn", str(folder)),
-                ("decide", CASE, "--cudnn", "9.20.0"),
-            ):
-                self.ask(*words)
+            self.ask(text, home=self.home)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,13 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 import recipes
+from scripts import FACTS, HOME, Folder, run, start
 
-HOME = recipes.HOME
 ACTION, COMPONENT = HOME / "action.yml", HOME / "templates/cudnn-gate.yml"
 WORKFLOWS = (HOME / "ci/gate/github.yml", HOME / "ci/nightly/github-pages.yml")
 JOBS = (HOME / "ci/gate/gitlab.yml", HOME / "ci/nightly/gitlab-pages.yml")
@@ -19,106 +17,63 @@ SHELL = (*(HOME / "ci/gate").glob("*.sh"), HOME / "ci/slurm_once.sh")
 BIN = Path(sys.executable).parent  # of the environment that has the pinned tools
 
 
-def tool(name):
-    recipes.documents("{}")  # skips, or fails, without the packages
-    return BIN / name
-
-
-def run(*command, **more):
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, **more
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 def scripts(path):
     """Every shell text of a YAML file."""
-    found = []
-
-    def walk(node):
+    found, nodes = [], recipes.documents(path)
+    while nodes:
+        node = nodes.pop(0)
         if isinstance(node, dict):
-            found.extend(
-                value if isinstance(value, str) else "\n".join(value)
-                for key, value in node.items()
-                if key in ("run", "script")
-            )
-            node = node.values()
-        if not isinstance(node, str):
-            for part in node if hasattr(node, "__iter__") else ():
-                walk(part)
-
-    walk(recipes.documents(path))
+            texts = [node[key] for key in ("run", "script") if key in node]
+            found += [text if isinstance(text, str) else "\n".join(text) for text in texts]
+            nodes += node.values()
+        elif isinstance(node, list):
+            nodes += node
     return found
 
 
 def as_workflow(action):
     """An action's steps as a job, whose inputs a caller gives: actionlint reads workflows alone."""
     inputs = {name: {"type": "string"} for name in action["inputs"]}
-    return json.dumps(
-        {
-            "on": {"workflow_call": {"inputs": inputs}, "pull_request": {}},
-            "jobs": {"action": {"runs-on": "ubuntu-24.04", "steps": action["runs"]["steps"]}},
-        }
-    )
-
-
-def actionlint(**files):
-    """What it says of workflows in a repository that has our action."""
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder, ".github/workflows")
-        at.mkdir(parents=True)
-        (Path(folder) / ".git").mkdir()
-        shutil.copy(ACTION, folder)
-        for name, text in files.items():
-            (at / f"{name}.yml").write_text(
-                re.sub(r"uses: (?!actions/)[\w.-]+/[\w.-]+@v[\d.]+", "uses: ./", text),
-                encoding="utf-8",
-            )
-        return run(tool("actionlint"), "-no-color", "-shellcheck", tool("shellcheck"), cwd=folder)
+    job = {"runs-on": "ubuntu-24.04", "steps": action["runs"]["steps"]}
+    events = {"workflow_call": {"inputs": inputs}, "pull_request": {}}
+    return json.dumps({"on": events, "jobs": {"action": job}})
 
 
 def schema(name, text):
     """What the schema of a vendor says of a YAML text: where it is wrong."""
-    check_jsonschema, jsonschema = (
-        recipes.package("check_jsonschema"),
-        recipes.package("jsonschema"),
-    )
-    wanted = json.loads(
-        (Path(check_jsonschema.__file__).parent / f"builtin_schemas/vendor/{name}.json").read_text(
-            encoding="utf-8"
-        )
-    )
-    return [
-        error.json_path
-        for document in recipes.documents(text)
-        for error in jsonschema.validators.validator_for(wanted)(wanted).iter_errors(document)
-    ]
+    path = Path(recipes.package("check_jsonschema").__file__).parent / "builtin_schemas/vendor"
+    wanted = json.loads((path / f"{name}.json").read_text(encoding="utf-8"))
+    validator = recipes.package("jsonschema").validators.validator_for(wanted)(wanted)
+    return [e.json_path for one in recipes.documents(text) for e in validator.iter_errors(one)]
 
 
-class Recipes(unittest.TestCase):
+class Recipes(Folder):
+    def actionlint(self, **files):
+        """What it says of workflows in a repository that has our action."""
+        recipes.documents("{}")  # skips, or fails, without the packages
+        shutil.rmtree(self.at / ".github", ignore_errors=True)
+        (self.at / ".git").mkdir(exist_ok=True)
+        shutil.copy(ACTION, self.at)
+        for name, text in files.items():
+            text = re.sub(r"uses: (?!actions/)[\w.-]+/[\w.-]+@v[\d.]+", "uses: ./", text)
+            self.put(f".github/workflows/{name}.yml", text)
+        words = ("-no-color", "-shellcheck", BIN / "shellcheck")
+        done = start(BIN / "actionlint", *words, cwd=self.at)
+        return done.stdout + done.stderr
+
     def test_actionlint_knows_every_key_and_input_and_shellcheck_every_line(self):
-        files = {
-            path.stem.replace("-", "_"): path.read_text(encoding="utf-8") for path in WORKFLOWS
-        }
+        files = {path.stem.replace("-", "_"): path.read_text() for path in WORKFLOWS}
         files["action"] = as_workflow(*recipes.documents(ACTION))
-        self.assertEqual(actionlint(**files), (0, ""))
-        gate = files["github"]
+        self.assertEqual(self.actionlint(**files), "")
+        action, gate = files["action"], files["github"]
+        unquoted = action.replace('\\"$folder/gate.md\\" >>', "$folder/gate.md >>")
         for bad, finding in (
             (gate.replace("candidate: $", "candidat: $"), 'missing input "candidate"'),
-            (gate.replace("outputs.baseline }", "output.baseline }"), "output"),
             (gate.replace("runs-on", "runs_on"), "runs_on"),
-            (
-                files["action"].replace("inputs.suite", "inputs.suit"),
-                'property "suit" is not defined',
-            ),
-            (
-                files["action"]
-                .replace('\\"$FACTS_', "$FACTS_")
-                .replace('\\"$folder/gate.md\\" >>', "$folder/gate.md >>"),
-                "SC2086",
-            ),
+            (action.replace("inputs.suite", "inputs.suit"), 'property "suit" is not defined'),
+            (unquoted.replace('\\"$FACTS_', "$FACTS_"), "SC2086"),
         ):
-            self.assertIn(finding, actionlint(bad=bad)[1])
+            self.assertIn(finding, self.actionlint(bad=bad))
 
     def test_the_vendors_schemas_take_them(self):
         head, body = COMPONENT.read_text(encoding="utf-8").split("\n---\n")
@@ -135,90 +90,62 @@ class Recipes(unittest.TestCase):
         for name, text, was, now in (
             (*texts[0], "using: composite", "using: compound"),
             (*texts[2], "timeout-minutes: 60", "timeout-minutes: long"),
-            (*texts[4], "paths: [public]", "path: [public]"),
-            (*texts[-2], "default: test }", "type: text }"),
             (*texts[-1], "when: always", "when: ever"),
         ):
             self.assertIn(was, text)
             self.assertNotEqual(schema(name, text.replace(was, now)), [], now)
 
     def test_every_command_has_options_that_exist(self):
-        texts = [
-            text for path in (ACTION, COMPONENT, *WORKFLOWS, *JOBS) for text in scripts(path)
-        ] + [path.read_text(encoding="utf-8") for path in SHELL]
+        yaml = (ACTION, COMPONENT, *WORKFLOWS, *JOBS)
+        texts = [text for path in yaml for text in scripts(path)]
+        texts += [path.read_text(encoding="utf-8") for path in SHELL]
         self.assertEqual(len(texts), 12)
+        command = r"(?:facts\"?|\$\{?facts\"?) (gate|decide|run|merge|report)\b(.*)"
         asked = 0
         for text in texts:
-            self.assertEqual(run("bash", "-n", input=text), (0, ""))
+            self.assertEqual(run("bash -n", input=text), "")
             joined = re.sub(r"\\\n|\n +--", lambda m: " --" if "--" in m[0] else " ", text)
-            for command, rest in re.findall(
-                r"(?:facts\"?|\$\{?facts\"?) (gate|decide|run|merge|report)\b(.*)", joined
-            ):
+            for name, rest in re.findall(command, joined):
                 asked += 1
-                self.assertLessEqual(
-                    set(re.findall(r" --([a-z-]+)", rest)), recipes.known_options(command), rest
-                )
+                options = set(re.findall(r" --([a-z-]+)", rest))
+                self.assertLessEqual(options, recipes.known_options(name), rest)
         self.assertGreaterEqual(asked, 6)
 
-    def test_a_recipe_installs_the_released_version(self):
+    def test_recipes_install_the_released_version_and_the_nights_publish_a_site(self):
         for path in (*WORKFLOWS, *JOBS):
             self.assertNotRegex("\n".join(scripts(path)), r"install .*facts-cudnn(?!==\d)")
-
-    def test_a_step_of_the_release_pushes_the_image_of_the_recipe(self):
-        (image,) = recipes.documents(HOME / "ci/gate/kustomization.yaml")[0]["images"]
-        self.assertIn(
-            f"push {image['newName']}:{image['newTag']}",
-            (HOME / "docs/release.md").read_text(encoding="utf-8"),
-        )
-
-    def test_the_nights_publish_a_site(self):
         for path in (WORKFLOWS[1], JOBS[1]):
             shell = "\n".join(scripts(path))
             self.assertRegex(shell, r"facts decide core --cudnn .* --overwrite")
             self.assertRegex(shell, r"facts report --site (site|public) records")
-        self.assertIn("--site DIR", run(recipes.FACTS, "report", "--help")[1])
+        self.assertIn("--site DIR", run(FACTS, "report", "--help"))
+        (image,) = recipes.documents(HOME / "ci/gate/kustomization.yaml")[0]["images"]
+        pushed = f"push {image['newName']}:{image['newTag']}"
+        self.assertIn(pushed, (HOME / "docs/release.md").read_text(encoding="utf-8"))
 
 
-class Mentions(unittest.TestCase):
+class Mentions(Folder):
     """One place defines the repository's name and the version."""
 
-    def copy(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        at = Path(folder.name)
-        for path in (
-            HOME / "CMakeLists.txt",
-            HOME / "ci/check_mentions.py",
-            HOME / "docs/cluster.md",
-            ACTION,
-            COMPONENT,
-            *WORKFLOWS,
-            *JOBS,
-        ):
-            (at / path.relative_to(HOME)).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, at / path.relative_to(HOME))
-        run("git", "-C", at, "init", "-q")
-        run("git", "-C", at, "add", ".")
-        return at
-
     def test_every_mention_is_the_one_that_is_defined(self):
-        self.assertEqual(run(sys.executable, HOME / "ci/check_mentions.py"), (0, ""))
+        self.assertEqual(run(sys.executable, HOME / "ci/check_mentions.py"), "")
 
     def test_another_name_or_version_is_found_and_corrected(self):
-        at = self.copy()
-        check = [sys.executable, at / "ci/check_mentions.py"]
-        self.assertEqual(run(*check), (0, ""))
-        lists = at / "CMakeLists.txt"
-        lists.write_text(
-            re.sub(
-                r"VERSION \S+ HOMEPAGE_URL \S+",
-                "VERSION 7.8.9 HOMEPAGE_URL https://example.org/other/name",
-                lists.read_text(),
-                count=1,
-            )
-        )
-        status, said = run(*check)
-        self.assertEqual(status, 1)
+        own = [
+            HOME / name for name in ("CMakeLists.txt", "ci/check_mentions.py", "docs/cluster.md")
+        ]
+        for path in (*own, ACTION, COMPONENT, *WORKFLOWS, *JOBS):
+            self.put(path.relative_to(HOME), path.read_text())
+        run("git -C", self.at, "init", "-q")
+        run("git -C", self.at, "add", ".")
+        check = (sys.executable, self.at / "ci/check_mentions.py")
+        self.assertEqual(run(*check), "")
+        lists = self.at / "CMakeLists.txt"
+        other = "VERSION 7.8.9 HOMEPAGE_URL https://example.org/other/name"
+        text = re.sub(r"VERSION \S+ HOMEPAGE_URL \S+", other, lists.read_text(), count=1)
+        lists.write_text(text)
+        done = start(*check)
+        self.assertEqual(done.returncode, 1)
         for place in (
             r"ci/gate/github.yml:\d+: \S+/facts:",
             r"ci/gate/github.yml:\d+: \d\S+: .* 7.8.9",
@@ -226,12 +153,12 @@ class Mentions(unittest.TestCase):
             r"templates/cudnn-gate.yml:\d+: \d",
             r"docs/cluster.md:\d+: \d\S+:",
         ):
-            self.assertRegex(said, place)
-        self.assertEqual(run(*check, "--write")[0], 0)
-        self.assertEqual(run(*check), (0, ""))
-        (at / "action.yml").write_text((at / "action.yml").read_text() + "# see other/name\n")
-        self.assertRegex(run(*check)[1], r"action.yml:\d+: other/name: in a form")
+            self.assertRegex(done.stdout, place)
+        run(*check, "--write")
+        self.assertEqual(run(*check), "")
+        self.put("action.yml", (self.at / "action.yml").read_text() + "# see other/name\n")
+        self.assertRegex(start(*check).stdout, r"action.yml:\d+: other/name: in a form")
 
 
 if __name__ == "__main__":
-    recipes.main()
+    unittest.main()

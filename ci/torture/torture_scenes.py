@@ -154,9 +154,9 @@ def named(names):
 
 
 def make_index(place):
-    """A wheel of a build and its lock: the installer's own tests make them."""
+    """A wheel of a build and its lock: as the installer's tests make them."""
     sys.path.insert(0, os.path.join(SOURCE, "ci/test"))
-    import test_cudnn_install as wheels
+    import wheels
 
     version = CUDNN.split("-")[0] + ".1"
     index, home = pathlib.Path(place.path("index")), pathlib.Path(place.path("home/ci"))
