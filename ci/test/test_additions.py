@@ -8,15 +8,15 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import needs
+from scripts import BIN, HOME, OneFolder, run
 
 ADDED = ("lib/devices/h100-pcie.json", "cases/suites/new.cases", "cases/known/new-failure.known")
-KNOWN = """title: The output is wrong for head dims that nobody uses.
+TITLE = "The output is wrong for head dims that nobody uses."
+KNOWN = f"""title: {TITLE}
 kind: failure
 verdict: wrong
 expected: O of every row.
@@ -54,48 +54,33 @@ QUICK = {
 }
 
 
-class Additions(unittest.TestCase):
+class Additions(OneFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.home = cls.folder / "facts"
+        super().setUpClass()
+        cls.home = cls.at / "facts"
         cls.home.mkdir()
-        real = {
-            pathlib.PurePath(parent) for path in ADDED for parent in pathlib.PurePath(path).parents
-        } | {pathlib.PurePath("build"), pathlib.PurePath("build/release")}
-        cls.link(pathlib.PurePath(), real)
-        device = json.loads((needs.HOME / "lib/devices/h100-sxm.json").read_text(encoding="utf-8"))
-        for path, text in zip(ADDED, (json.dumps({**device, "name": "h100-pcie"}), SUITE, KNOWN)):
+        real = {parent for path in ADDED for parent in pathlib.PurePath(path).parents}
+        cls.link(pathlib.PurePath(), real | {pathlib.PurePath("build")})
+        device = json.loads((HOME / "lib/devices/h100-sxm.json").read_text(encoding="utf-8"))
+        texts = (json.dumps({**device, "name": "h100-pcie"}), SUITE, KNOWN)
+        for path, text in zip(ADDED, texts):
             (cls.home / path).write_text(text, encoding="utf-8")
         # The programs look for the expectations beside themselves, so they are files of the copy.
-        bin_folder = cls.home / "build/release/bin"
-        bin_folder.unlink()
-        shutil.copytree(needs.FACTS.parent, bin_folder, copy_function=cls.link_file, symlinks=True)
-        (cls.home / "build/release/expectations").unlink()
-        (cls.home / "build/release/expectations").mkdir()
-        subprocess.run(
-            [
-                sys.executable,
-                "-B",
-                cls.home / "ci/generate_known.py",
-                "--folder",
-                cls.home / "cases/known",
-                "--expectations",
-                cls.home / "build/release/expectations/known.expect",
-            ],
-            check=True,
-        )
-        cls.environment = {
-            **os.environ,
-            "FACTS_SOURCE": str(cls.home),
-            "FACTS_HOME": str(cls.home),
-            "FACTS_BIN": str(bin_folder),
-        }
+        cls.bin = cls.home / "build/release/bin"
+        (cls.home / "build/release").unlink()
+        shutil.copytree(BIN, cls.bin, copy_function=cls.link_file, symlinks=True)
+        expectations = cls.home / "build/release/expectations"
+        expectations.mkdir()
+        words = ("--folder", cls.home / "cases/known", "--expectations")
+        script = cls.home / "ci/generate_known.py"
+        run(sys.executable, "-B", script, *words, expectations / "known.expect")
+        names = {"FACTS_SOURCE": cls.home, "FACTS_HOME": cls.home, "FACTS_BIN": cls.bin}
+        cls.environment = {name: str(path) for name, path in names.items()}
 
     @classmethod
     def link(cls, folder, real):
-        for path in sorted((needs.HOME / folder).iterdir()):
+        for path in sorted((HOME / folder).iterdir()):
             name = folder / path.name
             if name in real:
                 (cls.home / name).mkdir()
@@ -110,41 +95,24 @@ class Additions(unittest.TestCase):
         except OSError:
             shutil.copy2(source, to)
 
-    def facts(self, *words):
-        return subprocess.run(
-            [self.home / "build/release/bin/facts", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.environment,
-        )
-
     def test_they_are_there(self):
-        self.assertIn("h100-pcie", self.facts("devices").stdout)
-        self.assertIn("new ", self.facts("list").stdout)
-        self.assertIn(
-            "The output is wrong for head dims that nobody uses.",
-            self.facts("known", "list").stdout,
-        )
-        found = self.facts("list", "regress", "--where", "d.qk=24").stdout.splitlines()
-        self.assertIn("pass=fwd dtype=bf16 b=1 h=1 s=64 d=24", found)
+        for words, said in (
+            (("devices",), "h100-pcie"),
+            (("list",), "new "),
+            (("known", "list"), TITLE),
+            (
+                ("list", "regress", "--where", "d.qk=24"),
+                "\npass=fwd dtype=bf16 b=1 h=1 s=64 d=24\n",
+            ),
+        ):
+            self.assertIn(said, "\n" + run(self.bin / "facts", *words, add=self.environment))
 
     def test_the_quick_tests_pass(self):
         for program, pattern in QUICK.items():
             with self.subTest(program):
-                path = self.home / "build/release/bin" / program
-                self.assertTrue(path.exists(), program)
                 words = [] if needs.NIGHT else ["--filter", pattern]
-                done = subprocess.run(
-                    [path, "-j2", *words],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    env=self.environment,
-                    cwd=self.folder,
-                )
-                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                self.assertNotIn("Tested: 0 ", done.stdout + done.stderr)
+                said = run(self.bin / program, "-j2", *words, add=self.environment, cwd=self.at)
+                self.assertNotIn("Tested: 0 ", said)
 
 
 if __name__ == "__main__":

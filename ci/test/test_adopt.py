@@ -1,14 +1,11 @@
 """`facts adopt`: the steps in order, where it stops, what its summary says. A script that notes its words plays the program facts."""
 
-import os
-import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-CI = pathlib.Path(__file__).resolve().parent.parent
+from scripts import CI, Folder, run, start
+
 STUB = """#!/bin/sh
 echo "$*" >>"$ROOM/asked"
 case "$*" in
@@ -21,60 +18,35 @@ case "$*" in
 esac
 """
 MATRIX = "# head\n# build 9.9.0    9.9.0-full-cu12    1\n# build 9.28.0   9.28.0-full-cu13   2\n# build 9.29.0   9.29.0-full-cu13   3\n"
+STEPS = """cudnn lock 9.28.1
+cudnn install --pinned-only 9.28.1
+known check --cudnn 9.28.1-full-cu13 --write --device h100-sxm
+gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown --device h100-sxm
+expect golden check --cudnn 9.28.1-full-cu13
+expect golden add --cudnn 9.28.1-full-cu13""".splitlines()
 
 
-class Adopt(unittest.TestCase):
+class Adopt(Folder):
     def setUp(self):
-        self.room = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.room)
-        self.home = self.room / "home"
-        for name, text in (
-            ("ci/cudnn.lock", "# head\nnvidia-cudnn-cu13 9.28.0.42 4 1 w\n"),
-            ("cases/golden/support.txt", MATRIX),
-        ):
-            (self.home / name).parent.mkdir(parents=True)
-            (self.home / name).write_text(text)
-        shutil.copy(CI / "adopt.py", self.home / "ci")
-        self.facts = self.room / "facts"
-        self.facts.write_text(STUB)
-        self.facts.chmod(0o755)
-        for words in (
-            ("init", "-q"),
-            ("add", "-A"),
-            ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"),
-        ):
-            subprocess.run(["git", "-C", self.home, *words], check=True)
+        super().setUp()
+        self.put("home/ci/cudnn.lock", "# head\nnvidia-cudnn-cu13 9.28.0.42 4 1 w\n")
+        self.matrix = self.put("home/cases/golden/support.txt", MATRIX)
+        shutil.copy(CI / "adopt.py", self.at / "home/ci")
+        self.stub = self.put("facts", STUB)
+        for words in ("init -q", "add -A", "-c user.name=x -c user.email=x@x commit -qm x"):
+            run("git -C", self.at / "home", *words.split())
 
     def adopt(self, *words, **more):
-        done = subprocess.run(
-            [sys.executable, "-B", self.home / "ci/adopt.py", "--facts", self.facts, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "ROOM": str(self.room), **more},
-        )
-        asked = (
-            (self.room / "asked").read_text().splitlines() if (self.room / "asked").exists() else []
-        )
-        return done.returncode, done.stdout, asked
+        script, asked = self.at / "home/ci/adopt.py", self.at / "asked"
+        words = ("--facts", self.stub, *words)
+        done = start(sys.executable, "-B", script, *words, add={"ROOM": str(self.at), **more})
+        said = asked.read_text().splitlines() if asked.exists() else []
+        return done.returncode, done.stdout, said
 
     def test_every_step_and_what_changed(self):
-        status, out, asked = self.adopt(
-            "9.28.1", "--device", "h100-sxm", "-o", str(self.room / "out.md")
-        )
-        self.assertEqual(status, 0, out)
-        self.assertEqual(
-            asked,
-            [
-                "cudnn lock 9.28.1",
-                "cudnn install --pinned-only 9.28.1",
-                "known check --cudnn 9.28.1-full-cu13 --write --device h100-sxm",
-                "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown --device h100-sxm",
-                "expect golden check --cudnn 9.28.1-full-cu13",
-                "expect golden add --cudnn 9.28.1-full-cu13",
-            ],
-        )
+        file = self.at / "out.md"
+        status, out, asked = self.adopt("9.28.1", "--device", "h100-sxm", "-o", file)
+        self.assertEqual((status, asked), (0, STEPS), out)
         for part in (
             "| lock | 1 package added |",
             "| known failures | 3 known failures still fail",
@@ -85,7 +57,11 @@ class Adopt(unittest.TestCase):
             "2 files changed",
         ):
             self.assertIn(part, out)
-        self.assertEqual((self.room / "out.md").read_text(), out)
+        self.assertEqual(file.read_text(), out)
+        # A version of the lock needs no network.
+        status, out, asked = self.adopt("9.28.1", LOCK="3", LOCK_SAYS="no network")
+        self.assertEqual((status, len(asked)), (0, 12), asked)
+        self.assertIn("has this version already", out)
 
     def test_findings_do_not_stop_it(self):
         for more, said in (
@@ -94,41 +70,28 @@ class Adopt(unittest.TestCase):
             ({"KNOWN": "1"}, "3 known failures still fail"),
         ):
             status, out, asked = self.adopt("9.28.1", **more)
-            self.assertEqual(
-                (status, asked[-1]), (1, "expect golden add --cudnn 9.28.1-full-cu13"), more
-            )
-            self.assertIn(said, out)
+            self.assertEqual((status, asked[-1], said in out), (1, STEPS[-1], True), out)
 
     def test_it_stops_at_the_first_step_that_cannot_be_done(self):
+        gate = "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown"
         for more, status, last in (
-            ({"LOCK": "3", "LOCK_SAYS": "no network"}, 3, "cudnn lock 9.28.1"),
-            ({"LOCK": "2", "LOCK_SAYS": "nearest"}, 2, "cudnn lock 9.28.1"),
-            ({"LOCK": "1", "LOCK_SAYS": "REFUSED"}, 1, "cudnn lock 9.28.1"),
-            ({"INSTALL": "3"}, 3, "cudnn install --pinned-only 9.28.1"),
-            (
-                {"GATE": "4"},
-                3,
-                "gate --baseline 9.28.0-full-cu13 --candidate 9.28.1-full-cu13 --markdown",
-            ),
+            ({"LOCK": "3", "LOCK_SAYS": "no network"}, 3, STEPS[0]),
+            ({"LOCK": "2", "LOCK_SAYS": "nearest"}, 2, STEPS[0]),
+            ({"LOCK": "1", "LOCK_SAYS": "REFUSED"}, 1, STEPS[0]),
+            ({"INSTALL": "3"}, 3, STEPS[1]),
+            ({"GATE": "4"}, 3, gate),
         ):
             code, out, asked = self.adopt("9.28.1", **more)
             self.assertEqual((code, asked[-1]), (status, last))
             self.assertIn(f"**stopped**: {more.get('LOCK_SAYS', '')}", out)
             self.assertIn("Files to review", out)
 
-    def test_a_version_of_the_lock_needs_no_network(self):
-        self.adopt("9.28.1")
-        status, out, asked = self.adopt("9.28.1", LOCK="3", LOCK_SAYS="no network")
-        self.assertEqual((status, len(asked)), (0, 12), asked)
-        self.assertIn("has this version already", out)
-
     def test_without_an_older_version_the_baseline_must_be_said(self):
-        status, out, _ = self.adopt("9.8.0", LOCK_SAYS="there")
+        status, _, _ = self.adopt("9.8.0", LOCK_SAYS="there")
         self.assertEqual(status, 0, "the build that was installed counts, not the word")
-        (self.home / "cases/golden/support.txt").write_text("# build 9.29.0 9.29.0-full-cu13 1\n")
+        self.matrix.write_text("# build 9.29.0 9.29.0-full-cu13 1\n")
         status, out, _ = self.adopt("9.28.1")
-        self.assertEqual(status, 2)
-        self.assertIn("give --baseline V", out)
+        self.assertEqual((status, "give --baseline V" in out), (2, True), out)
 
 
 if __name__ == "__main__":
