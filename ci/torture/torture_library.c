@@ -77,33 +77,28 @@ static int made(fattn_status status, const void *owner)
  * ---------------------------------------------------------------------------------------------------
  */
 
-static int context_create(void)
+/* Where there is a cuDNN, also on it. */
+static int context(int on_cudnn)
 {
-    fattn_context *context = (fattn_context *)arrays;
+    fattn_context *of = (fattn_context *)arrays;
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.device_kind = FATTN_DEVICE_CPU;
-    const fattn_status answered = fattn_context_create(&context, &options);
-    const int status = made(answered, context);
-    fattn_context_destroy(status == FATTN_OK ? context : NULL);
+    const fattn_status answered =
+        fattn_context_create(&of, on_cudnn ? &described_options : &options);
+    const int status = made(answered, of);
+    fattn_context_destroy(status == FATTN_OK ? of : NULL);
     return status;
 }
 
-static int context_create_described(void)
-{
-    fattn_context *context = (fattn_context *)arrays;
-    const fattn_status answered = fattn_context_create(&context, &described_options);
-    const int status = made(answered, context);
-    fattn_context_destroy(status == FATTN_OK ? context : NULL);
-    return status;
-}
-
-static int decide_on(fattn_context *context, const fattn_problem *p, bool expected)
+/* dim 0: on the cpu; 64: cuDNN says yes; 100: it says no. */
+static int decide(int dim)
 {
     fattn_decision *decision = (fattn_decision *)arrays;
+    const fattn_problem p = dim ? problem_of_cudnn(dim) : problem_of(FATTN_FORWARD);
     const fattn_status answered =
-        fattn_decide(&decision, context, p, FATTN_ASK_A | FATTN_ASK_FALLBACK);
+        fattn_decide(&decision, dim ? described : cpu, &p, FATTN_ASK_A | FATTN_ASK_FALLBACK);
     int status = made(answered, decision);
-    if (status == FATTN_OK && fattn_decision_supported(decision) != expected)
+    if (status == FATTN_OK && fattn_decision_supported(decision) != (dim != 100))
         status = fattn_decision_reason(decision) == FATTN_REASON_NONE
                      ? OWNER_LEFT
                      : 100 + (int)fattn_decision_reason(decision);
@@ -112,70 +107,46 @@ static int decide_on(fattn_context *context, const fattn_problem *p, bool expect
     return status;
 }
 
-static int decide(void)
-{
-    const fattn_problem p = problem_of(FATTN_FORWARD);
-    return decide_on(cpu, &p, true);
-}
-
-static int decide_cudnn(void)
-{
-    const fattn_problem p = problem_of_cudnn(64);
-    return decide_on(described, &p, true);
-}
-
-static int decide_cudnn_no(void)
-{
-    const fattn_problem p = problem_of_cudnn(100);
-    return decide_on(described, &p, false);
-}
-
-static int explain_cudnn(void)
+static int explain(int dim)
 {
     static fattn_neighbour near[FATTN_MAX_NEIGHBOURS];
     size_t count = 0;
-    const fattn_problem p = problem_of_cudnn(100);
+    const fattn_problem p = problem_of_cudnn(dim);
     return (int)fattn_explain(described, &p, 8, near, &count);
 }
 
-static int plan_with(fattn_context *context, const fattn_problem *p, bool cached)
+static int plan_with(fattn_context *of, const fattn_problem *p, bool cached)
 {
     fattn_plan *plan = (fattn_plan *)arrays;
-    const fattn_status answered = cached ? fattn_plan_get(&plan, context, p, NULL)
-                                         : fattn_plan_create(&plan, context, p, NULL);
+    const fattn_status answered =
+        cached ? fattn_plan_get(&plan, of, p, NULL) : fattn_plan_create(&plan, of, p, NULL);
     const int status = made(answered, plan);
     fattn_plan_destroy(status == FATTN_OK ? plan : NULL);
     fattn_cache_drop(NULL);
     return status;
 }
 
-static int plan_create(void)
+enum { PLAN_CREATE, PLAN_GET, PLAN_CUDNN };
+
+static int plan(int which)
 {
-    const fattn_problem p = problem_of(FATTN_BACKWARD);
-    return plan_with(cpu, &p, false);
+    const fattn_problem p = which == PLAN_CUDNN
+                                ? problem_of_cudnn(64)
+                                : problem_of(which == PLAN_GET ? FATTN_FORWARD : FATTN_BACKWARD);
+    return plan_with(which == PLAN_CUDNN ? described : cpu, &p, which == PLAN_GET);
 }
 
-static int plan_get(void)
+static int plan_key(int unused)
 {
-    const fattn_problem p = problem_of(FATTN_FORWARD);
-    return plan_with(cpu, &p, true);
-}
-
-static int plan_create_cudnn(void)
-{
-    const fattn_problem p = problem_of_cudnn(64);
-    return plan_with(described, &p, false);
-}
-
-static int plan_key(void)
-{
+    (void)unused;
     char key[33];
     const fattn_problem p = problem_of(FATTN_FORWARD);
     return (int)fattn_plan_key(cpu, &p, NULL, key);
 }
 
-static int plan_load(void)
+static int plan_load(int unused)
 {
+    (void)unused;
     fattn_plan *plan = (fattn_plan *)arrays;
     const fattn_problem p = problem_of_cudnn(64);
     const fattn_status answered = fattn_plan_load(&plan, described, &p, saved, saved_bytes);
@@ -186,8 +157,9 @@ static int plan_load(void)
 
 static fattn_plan *held; /* of problem_of_cudnn(64) */
 
-static int plan_save(void)
+static int plan_save(int unused)
 {
+    (void)unused;
     char *bytes = (char *)arrays;
     size_t count = 0;
     const fattn_status answered = fattn_plan_save(held, &bytes, &count);
@@ -197,8 +169,9 @@ static int plan_save(void)
     return status;
 }
 
-static int descriptors(void)
+static int descriptors(int unused)
 {
+    (void)unused;
     char *text = (char *)arrays;
     const fattn_problem p = problem_of_cudnn(64);
     static char *first;
@@ -213,8 +186,9 @@ static int descriptors(void)
     return status;
 }
 
-static int resolve(void)
+static int resolve(int unused)
 {
+    (void)unused;
     const fattn_problem p = problem_of(FATTN_FORWARD);
     fattn_problem out = FATTN_PROBLEM_INIT;
     return (int)fattn_problem_resolve(&p, &out);
@@ -244,18 +218,9 @@ static int call(int pass)
     return (int)(pass ? fattn_backward(planned[1], &t, NULL) : fattn_forward(planned[0], &t, NULL));
 }
 
-static int forward(void)
+static int buffer(int unused)
 {
-    return call(0);
-}
-
-static int backward(void)
-{
-    return call(1);
-}
-
-static int buffer(void)
-{
+    (void)unused;
     void *memory = arrays;
     const fattn_status answered = fattn_buffer_create(&memory, cpu, 4096);
     const int status = made(answered, memory);
@@ -267,8 +232,9 @@ static int buffer(void)
 /* ---- policies and modifications of the score
  * ---------------------------------------------------------------------------------------- */
 
-static int policy(void)
+static int policy(int unused)
 {
+    (void)unused;
     fattn_rule rule = FATTN_RULE_INIT;
     fattn_policy deny = FATTN_POLICY_INIT;
     int depth = 0;
@@ -291,15 +257,6 @@ static fattn_value soft(fattn_recorder *r, fattn_value score, void *user)
     return fattn_record(r, FATTN_MOD_ADD, fattn_record(r, FATTN_MOD_MUL, inner, cap, -1), bias, -1);
 }
 
-static int mod(fattn_status (*create)(fattn_score_mod **))
-{
-    fattn_score_mod *m = (fattn_score_mod *)arrays;
-    const fattn_status answered = create(&m);
-    const int status = made(answered, m);
-    fattn_score_mod_destroy(status == FATTN_OK ? m : NULL);
-    return status;
-}
-
 static fattn_status create_soft(fattn_score_mod **out)
 {
     return fattn_score_mod_create(out, soft, NULL, NULL);
@@ -315,28 +272,20 @@ static fattn_status create_position(fattn_score_mod **out)
     return fattn_score_mod_relative_position(out, HEADS);
 }
 
-static int mod_recorded(void)
+static int mod(int which)
 {
-    return mod(create_soft);
+    static fattn_status (*const create[])(
+        fattn_score_mod **) = { create_soft, create_cap, create_position, fattn_score_mod_causal };
+    fattn_score_mod *m = (fattn_score_mod *)arrays;
+    const fattn_status answered = create[which](&m);
+    const int status = made(answered, m);
+    fattn_score_mod_destroy(status == FATTN_OK ? m : NULL);
+    return status;
 }
 
-static int mod_cap(void)
+static int mod_check(int unused)
 {
-    return mod(create_cap);
-}
-
-static int mod_position(void)
-{
-    return mod(create_position);
-}
-
-static int mod_causal(void)
-{
-    return mod(fattn_score_mod_causal);
-}
-
-static int mod_check(void)
-{
+    (void)unused;
     static const int64_t extents[4] = { 1, HEADS, SEQ, SEQ };
     static const void *const of[1] = { arrays[9] };
     fattn_score_mod *m = NULL;
@@ -348,8 +297,9 @@ static int mod_check(void)
     return status;
 }
 
-static int mod_planned(void)
+static int mod_planned(int unused)
 {
+    (void)unused;
     fattn_problem p = problem_of(FATTN_BACKWARD);
     fattn_score_mod *m = NULL;
     const fattn_status answered = create_cap(&m);
@@ -365,7 +315,7 @@ static int mod_planned(void)
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-static int oracle(bool backwards)
+static int oracle(int backwards)
 {
     static double o[9][ELEMENTS];
     const int64_t stride[4] = { ELEMENTS, DIM, (int64_t)HEADS * DIM, 1 };
@@ -403,51 +353,42 @@ static int oracle(bool backwards)
     return status == ENOMEM ? FATTN_NO_MEMORY : status;
 }
 
-static int oracle_forward(void)
-{
-    return oracle(false);
-}
-
-static int oracle_backward(void)
-{
-    return oracle(true);
-}
-
 /* ---- the loop
  * ---------------------------------------------------------------------------------------------------------------------
  */
 
 static const struct job {
     const char *name;
-    int (*ask)(void);
+    int (*ask)(int argument);
+    int argument;
     bool cudnn;
 } JOBS[] = {
-    { "fattn_context_create, cpu", context_create, false },
-    { "fattn_decide, cpu", decide, false },
-    { "fattn_plan_create, cpu", plan_create, false },
-    { "fattn_plan_get, cpu", plan_get, false },
-    { "fattn_plan_key", plan_key, false },
-    { "fattn_problem_resolve", resolve, false },
-    { "fattn_forward, cpu", forward, false },
-    { "fattn_backward, cpu", backward, false },
-    { "fattn_buffer_create, cpu", buffer, false },
-    { "fattn_policy_push", policy, false },
-    { "fattn_score_mod_create", mod_recorded, false },
-    { "fattn_score_mod_softcap", mod_cap, false },
-    { "fattn_score_mod_relative_position", mod_position, false },
-    { "fattn_score_mod_causal", mod_causal, false },
-    { "fattn_score_mod_check", mod_check, false },
-    { "fattn_plan_create with a score_mod", mod_planned, false },
-    { "fattn_descriptors", descriptors, false },
-    { "fref_forward", oracle_forward, false },
-    { "fref_backward", oracle_backward, false },
-    { "fattn_decide, cuDNN: yes", decide_cudnn, true },
-    { "fattn_decide, cuDNN: no", decide_cudnn_no, true },
-    { "fattn_explain, cuDNN", explain_cudnn, true },
-    { "fattn_plan_save", plan_save, true },
-    { "fattn_plan_load", plan_load, true },
-    { "fattn_context_create, described", context_create_described, true },
-    { "fattn_plan_create, cuDNN", plan_create_cudnn, true },
+    { "fattn_context_create, cpu", context, false, false },
+    { "fattn_decide, cpu", decide, 0, false },
+    { "fattn_plan_create, cpu", plan, PLAN_CREATE, false },
+    { "fattn_plan_get, cpu", plan, PLAN_GET, false },
+    { "fattn_plan_key", plan_key, 0, false },
+    { "fattn_problem_resolve", resolve, 0, false },
+    { "fattn_forward, cpu", call, 0, false },
+    { "fattn_backward, cpu", call, 1, false },
+    { "fattn_buffer_create, cpu", buffer, 0, false },
+    { "fattn_policy_push", policy, 0, false },
+    { "fattn_score_mod_create", mod, 0, false },
+    { "fattn_score_mod_softcap", mod, 1, false },
+    { "fattn_score_mod_relative_position", mod, 2, false },
+    { "fattn_score_mod_causal", mod, 3, false },
+    { "fattn_score_mod_check", mod_check, 0, false },
+    { "fattn_plan_create with a score_mod", mod_planned, 0, false },
+    { "fattn_descriptors", descriptors, 0, false },
+    { "fref_forward", oracle, false, false },
+    { "fref_backward", oracle, true, false },
+    { "fattn_decide, cuDNN: yes", decide, 64, true },
+    { "fattn_decide, cuDNN: no", decide, 100, true },
+    { "fattn_explain, cuDNN", explain, 100, true },
+    { "fattn_plan_save", plan_save, 0, true },
+    { "fattn_plan_load", plan_load, 0, true },
+    { "fattn_context_create, described", context, true, true },
+    { "fattn_plan_create, cuDNN", plan, PLAN_CUDNN, true },
 };
 
 typedef struct tally {
@@ -466,7 +407,7 @@ static void point(const struct job *job, uint64_t at, bool ever, int status, tal
         fprintf(stderr, "%s: allocation %llu%s: answers %d (%s)\n", job->name,
                 (unsigned long long)at, ever ? " and later" : "", status, fattn_last_error());
     }
-    const int behind = job->ask();
+    const int behind = job->ask(job->argument);
     if (behind != FATTN_OK) {
         t->wrong++;
         fprintf(stderr, "%s: after allocation %llu%s: the next answer is %d (%s)\n", job->name,
@@ -481,7 +422,7 @@ enum { EACH = 400, FEW = 13 };
 static bool torture(const struct job *job, unsigned most)
 {
     tally t = { 0 };
-    const int plain = job->ask();
+    const int plain = job->ask(job->argument);
     if (plain != FATTN_OK) {
         fprintf(stderr, "%s: without a fault: %d (%s)\n", job->name, plain, fattn_last_error());
         return false;
@@ -490,7 +431,7 @@ static bool torture(const struct job *job, unsigned most)
     for (int ever = 0; ever < 2; ever++)
         for (uint64_t at = 1; !most || at <= most; at += at < EACH || all ? 1 : FEW) {
             torture_arm(at, ever);
-            const int status = job->ask();
+            const int status = job->ask(job->argument);
             if (!torture_disarm())
                 break;
             point(job, at, ever, status, &t);

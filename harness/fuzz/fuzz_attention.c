@@ -2,12 +2,9 @@
  * and a sentence when it is no. What the cpu backend says yes to is run, forward or backward, with
  * every tensor in memory of exactly its own size: the sanitizers see the first byte beside it.
  * Bytes between an output's rows stay as they were; with finite inputs and no score_mod no output
- * is NaN; a wrong address or length is refused and nothing is written. FACTS_TEST_CUDNN,
- * FACTS_TEST_NVRTC, FACTS_TEST_DRIVER and FACTS_TEST_DEVICE (a description) together also put every
- * problem to a cuDNN. */
+ * is NaN; a wrong address or length is refused and nothing is written. */
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,19 +47,9 @@ static void take_bytes(void *out, size_t size)
  * --------------------------------------------------------------------------------------------------------------------------
  */
 
-static char *read_file(const char *path)
-{
-    static char text[1 << 16];
-    FILE *file = fopen(path, "r");
-    check(file != NULL);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
+static fattn_context *cpu;
 
-static fattn_context *cpu, *described;
-
-static void open_contexts(void)
+static void open_context(void)
 {
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_cache_limits limits = FATTN_CACHE_LIMITS_INIT;
@@ -73,15 +60,6 @@ static void open_contexts(void)
     check(fattn_context_create(&cpu, &options) == FATTN_OK);
     limits.entries = 16;
     check(fattn_cache_limit(&limits) == FATTN_OK);
-    const char *device = getenv("FACTS_TEST_DEVICE");
-    options.cudnn_dir = getenv("FACTS_TEST_CUDNN");
-    options.nvrtc = getenv("FACTS_TEST_NVRTC");
-    options.driver = getenv("FACTS_TEST_DRIVER");
-    if (options.cudnn_dir == NULL || options.driver == NULL || device == NULL)
-        return;
-    options.device_kind = FATTN_DEVICE_DESCRIBED;
-    options.device_json = read_file(device);
-    check(fattn_context_create(&described, &options) == FATTN_OK);
 }
 
 /* ---- a problem out of bytes
@@ -364,10 +342,10 @@ static void run(const fattn_plan *plan)
 }
 
 /* The answer is yes, or no with a reason. Returns whether it is yes. */
-static bool decide(fattn_context *context, const fattn_problem *problem)
+static bool decide(const fattn_problem *problem)
 {
     fattn_decision *decision = NULL;
-    const fattn_status st = fattn_decide(&decision, context, problem, FATTN_ASK_A);
+    const fattn_status st = fattn_decide(&decision, cpu, problem, FATTN_ASK_A);
     check(st == FATTN_OK || st == FATTN_BAD_PROBLEM);
     const bool yes = fattn_decision_supported(decision);
     check(yes == (fattn_decision_reason(decision) == FATTN_REASON_NONE) &&
@@ -382,7 +360,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fattn_score_mod *mod = NULL;
     fattn_plan *plan;
     at = data, end = data + size;
-    open_contexts();
+    open_context();
     if (below(8) == 0)
         take_wild(&problem);
     else
@@ -390,9 +368,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (problem.struct_size == sizeof problem && below(4) == 0 &&
         fattn_score_mod_create(&mod, record, NULL, &problem) == FATTN_OK)
         problem.score_mod = mod;
-    const bool cached = below(2) != 0, yes = decide(cpu, &problem);
-    if (described != NULL)
-        decide(described, &problem);
+    const bool cached = below(2) != 0, yes = decide(&problem);
     const fattn_status st = cached ? fattn_plan_get(&plan, cpu, &problem, NULL)
                                    : fattn_plan_create(&plan, cpu, &problem, NULL);
     check((st == FATTN_OK) == yes && (plan != NULL) == yes &&

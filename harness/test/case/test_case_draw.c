@@ -259,38 +259,6 @@ Test(case_draw, a_limit_of_work_may_leave_nothing)
     facts_suite_clear(&suite);
 }
 
-Test(case_draw, bad_input_is_named_with_its_place)
-{
-    static const struct {
-        const char *text, *says;
-    } bad[] = {
-        { "draw 3\n", "1: no keys follow this draw" },
-        { "draw 3\npass=fwd\nfil=gauss\n", "3:1: fil is not a key; did you mean fill?" },
-        { "draw 3\npass=fwd@\n", "2:9: a weight is a whole number from 1" },
-        { "draw 3\npass=fwd@0\n", "2:9: a weight is a whole number from 1" },
-        { "draw 3\npass=sideways@2\n", "2:6: pass=sideways is not a value" },
-        { "pass=fwd@2\n", "1:9: only lines below a `draw N` have weights" },
-        { "draw 3\nb={1..\n", "2:3: a { is not closed" },
-        { "draw 3\nb={edge}\n", "2:3: no line `list` above has this name" },
-        { "list a={a}\n", "1:8: no line `list` above has this name" },
-        { "list =1\n", "1:6: want list NAME=VALUES" },
-        { "list a9=1\n", "1:6: want list NAME=VALUES" },
-        { "list a=1..\n", "1:9: a range is a..b" },
-        { "list a=100\ns=64\ns={a}0000000000000000000\n", "3:3: s=100000" },
-        { "draw 3\nb=2 where d.qk>\n", "2:" },
-        { "draw 3 work=many\nb=2\n", "1:8: work= of a draw is a whole number" },
-        { "draw 3 seed=x\nb=2\n", "1:8: seed= of a draw is a whole number" },
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        facts_error error = { 0 };
-        facts_suite suite = { .language = &facts_attention_language };
-        cr_expect_not(facts_suite_read(&suite, bad[i].text, "w", &error), "%s", bad[i].text);
-        cr_expect_not_null(strstr(error.text, bad[i].says), "%s: %s", bad[i].text, error.text);
-        cr_expect_null(strchr(error.text, '\n'), "one line: %s", error.text);
-        facts_suite_clear(&suite);
-    }
-}
-
 Test(case_draw, a_suite_has_the_same_lists_and_draws)
 {
     facts_error error = { 0 };

@@ -54,15 +54,21 @@ static void is_implemented(const char *suite, size_t least, size_t most)
     facts_cases_destroy(cases);
 }
 
-Test(suites, smoke_is_small_and_implemented)
+Test(suites, are_implemented_and_as_large_as_they_may_be)
 {
-    is_implemented("smoke", 150, 320);
+    static const struct {
+        const char *suite;
+        size_t least, most;
+    } rows[] = { { "smoke", 150, 320 },   { "numbers", 150, 300 },    { "big", 80, 200 },
+                 { "core", 2000, 10000 }, { "nightly", 5000, 30000 }, { "surface", 600, 1000 },
+                 { "silent", 80, 200 },   { "peers-te", 1000, 2000 }, { "regress", 50, 1500 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        is_implemented(rows[i].suite, rows[i].least, rows[i].most);
 }
 
-Test(suites, numbers_is_small_and_has_every_fill_and_check)
+Test(suites, numbers_has_every_fill_and_check)
 {
     bool filled[FACTS_FILL_OTHER] = { false }, checked[FACTS_CHECKS] = { false };
-    is_implemented("numbers", 150, 300);
     facts_cases *cases = load("numbers");
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { 0 };
@@ -79,9 +85,8 @@ Test(suites, numbers_is_small_and_has_every_fill_and_check)
 
 /* Some case has this tensor's elements reach past 2^31, and one the product of batch, heads, rows
  * and keys. */
-Test(suites, big_is_implemented_and_leaves_32_bits)
+Test(suites, big_leaves_32_bits)
 {
-    is_implemented("big", 80, 200);
     facts_cases *cases = load("big");
     bool reaches = false, scores = false, longest = false;
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
@@ -94,22 +99,6 @@ Test(suites, big_is_implemented_and_leaves_32_bits)
     }
     cr_expect(reaches && scores && longest);
     facts_cases_destroy(cases);
-}
-
-Test(suites, core_is_large_and_implemented)
-{
-    is_implemented("core", 2000, 10000);
-}
-
-Test(suites, nightly_is_a_folder_and_implemented)
-{
-    is_implemented("nightly", 5000, 30000);
-}
-
-Test(suites, the_surface_and_what_is_made_silently_are_implemented)
-{
-    is_implemented("surface", 600, 1000);
-    is_implemented("silent", 80, 200);
 }
 
 /* A user finds his model by its name. */
@@ -137,10 +126,10 @@ Test(suites, models_are_files_of_a_folder)
     facts_cases_destroy(all);
 }
 
-Test(suites, the_peers_are_implemented)
+/* Most of it is forward. */
+Test(suites, the_peer_of_the_frontend_is_implemented)
 {
-    is_implemented("peers-te", 1000, 2000);
-    facts_cases *cases = load("peers-fe"); /* most of it forward: no bound for that */
+    facts_cases *cases = load("peers-fe");
     cr_expect_eq(facts_cases_count(cases), 2336);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { 0 };
@@ -150,9 +139,8 @@ Test(suites, the_peers_are_implemented)
     facts_cases_destroy(cases);
 }
 
-Test(suites, regress_is_implemented_and_has_titles)
+Test(suites, regress_has_titles)
 {
-    is_implemented("regress", 50, 1500);
     facts_cases *cases = load("regress");
     size_t reports = 0;
     const char *last = "";

@@ -87,28 +87,6 @@ Test(predicate, without_a_case_nothing_holds_of_one)
     cr_expect_not(holds("b!=3", &(facts_subject){ 0 }));
 }
 
-Test(predicate, an_error_names_the_column_and_the_nearest_word)
-{
-    static const char *const wrong[][2] = {
-        { "", "where:1:1: expected a key here" },
-        { "pas=fwd", "where:1:1: pas is not a key; did you mean pass?" },
-        { "pass=fwd & mask=cusal", "where:1:17: mask=cusal is not a value; allowed: none causal "
-                                   "causal_br; did you mean causal?" },
-        { "verdict=nam", "where:1:9: nam is not a verdict" },
-        { "h>3", "where:1:2: h has no order; its parts have" },
-        { "pass", "where:1:5: expected one of = != < <= > >= ~ in here" },
-    };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        facts_predicate *p;
-        facts_error error = { 0 };
-        cr_expect_not(facts_predicate_parse(&facts_attention_language, &p, wrong[i][0], &error),
-                      "%s is taken", wrong[i][0]);
-        cr_expect_null(p);
-        cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s",
-                  wrong[i][0], error.text);
-    }
-}
-
 Test(predicate, depth_and_length_are_bounded)
 {
     char deep[4096];

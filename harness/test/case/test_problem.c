@@ -1,3 +1,5 @@
+/* What a case says of layouts, strides, bias, score modifications, sums, statistics, execution and
+ * policy arrives in the problem, and the library takes it as it is. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +9,7 @@
 #include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
+#include "numbers/fill/mod.h"
 
 static facts_problem p;
 static facts_error error;
@@ -20,7 +23,17 @@ static facts_resolve_status resolve(const char *text)
 
 static void resolves(const char *text)
 {
+    fattn_problem full;
     cr_assert_eq(resolve(text), FACTS_RESOLVED, "%s: %s", text, error.text);
+    cr_expect_eq(fattn_problem_resolve(&p.ask, &full), FATTN_OK, "%s: the library takes it: %s",
+                 text, fattn_last_error());
+}
+
+static void refuses(const char *text, const char *key)
+{
+    cr_expect_eq(resolve(text), FACTS_BAD_PROBLEM, "%s", text);
+    cr_expect(strncmp(error.text, key, strlen(key)) == 0 && error.text[strlen(key)] == ':',
+              "%s: %s", text, error.text);
 }
 
 static int64_t index_of(const facts_tensor *t, int64_t b, int64_t h, int64_t s, int64_t d)
@@ -106,51 +119,85 @@ Test(problem, every_layout_puts_every_element_where_its_word_says)
                 (const char *const[]){ "sbhd", "bs2hd", "bs2hd" }, gradients);
 }
 
-Test(problem, a_slice_of_a_packed_storage_may_stand_alone)
-{
-    resolves("b=2 h=3 s=5 d=8 k=bs3hd");
-    cr_expect_eq(p.tensor[FACTS_TENSOR_K].shares, 0);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_K].first, 3 * 8, "the second of three");
-    cr_expect_eq(p.tensor[FACTS_TENSOR_K].elements, 2 * 5 * 3 * 3 * 8);
-}
+/* Of b=2 h=3 s=5 d=8, unless the text says others. */
+static const struct {
+    const char *text;
+    facts_tensor_id id;
+    int64_t dim[4], stride[4], elements, first; /* 0: not looked at */
+} tensors[] = {
+    { "k=bs3hd", FACTS_TENSOR_K, .elements = 2 * 5 * 3 * 3 * 8, .first = 3 * 8 },
+    { "stride=gap:q.s.4+k.h.16+v.b.24", FACTS_TENSOR_Q, .stride = { 5 * 28, 8, 28, 1 } },
+    { "stride=gap:q.s.4+k.h.16+v.b.24", FACTS_TENSOR_K, .stride = { 5 * 72, 24, 72, 1 } },
+    { "stride=gap:q.s.4+k.h.16+v.b.24", FACTS_TENSOR_V, { 0 }, { 144, 8, 24, 1 }, 288, 0 },
+    { "pass=bwd stride=gap:16", FACTS_TENSOR_DV, .stride = { 5 * 40, 8, 40, 1 } },
+    { "pass=bwd stride=gap:16", FACTS_TENSOR_STATS, .stride = { 15, 5, 1, 1 } }, /* no tokens */
+    { "stride=broadcast:k.b+v.h", FACTS_TENSOR_K, { 0 }, { 0, 8, 24, 1 }, 5 * 24, 0 },
+    { "stride=broadcast:k.b+v.h", FACTS_TENSOR_V, .stride = { 40, 0, 8, 1 } },
+    { "stride=perm:hbsd;offset:8", FACTS_TENSOR_Q, { 0 }, { 40, 80, 8, 1 }, 240 + 8, 8 },
+    { "stride=perm:hbsd;offset:8", FACTS_TENSOR_O, .stride = { 40, 80, 8, 1 } }, /* as Q's */
+    { "layout=bs3hd stride=gap:16;offset:8", FACTS_TENSOR_V, .first = 8 + 2 * 24 },
+    { "want=stats+max stats=bsh1", FACTS_TENSOR_STATS, .stride = { 15, 1, 3, 1 } },
+    { "want=stats stats=th1", FACTS_TENSOR_STATS, .stride = { 15, 1, 3, 1 } },
+    { "want=stats+max stats=ht1", FACTS_TENSOR_MAX, .stride = { 5, 10, 1, 1 } },
+    /* A sum has extent 1; a gradient that is not asked for as one is of each element. */
+    { "pass=bwd stride=broadcast:k.b+v.h+do.s;sum:dk.b",
+      FACTS_TENSOR_DK,
+      { 1, 3, 5, 8 },
+      { 0, 8, 24, 1 },
+      3 * 5 * 8,
+      0 },
+    { "pass=bwd stride=broadcast:k.b+v.h;sum:dk.b",
+      FACTS_TENSOR_DV,
+      { 2, 3, 5, 8 },
+      .elements = 2 * 3 * 5 * 8 },
+    { "pass=bwd stride=broadcast:do.s", FACTS_TENSOR_DO, .stride = { 24, 8, 0, 1 } },
+    { "pass=bwd bias=bhss dbias=1 stride=broadcast:bias.b+bias.h;sum:dbias.b", FACTS_TENSOR_BIAS,
+      .stride = { 0, 0, 5, 1 } },
+    { "pass=bwd bias=bhss dbias=1 stride=broadcast:bias.b+bias.h;sum:dbias.b",
+      FACTS_TENSOR_DBIAS,
+      { 1, 3, 5, 5 },
+      { 0, 25, 5, 1 },
+      0,
+      0 },
+    { "pass=bwd bias=1hss stride=gap:bias.s.3", FACTS_TENSOR_BIAS, .stride = { 120, 40, 8, 1 } },
+    { "h=4/2 s=5/7 mod=relpos", FACTS_TENSOR_MOD_A, { 1, 4, 1, 1 } },
+    { "h=4/2 s=5/7 mod=post_scale_bias", FACTS_TENSOR_MOD_A, { 1, 4, 5, 7 } },
+    { "h=4/2 s=5/7 mod=document:3", FACTS_TENSOR_MOD_A, { 2, 1, 5, 1 } },
+    { "h=4/2 s=5/7 mod=document:3", FACTS_TENSOR_MOD_B, { 2, 1, 1, 7 } },
+};
 
-Test(problem, gaps_offsets_orders_and_broadcasts_move_addresses_as_they_say)
+Test(problem, dims_strides_and_starts_are_as_the_words_say)
 {
-    resolves("b=2 h=3 s=5 d=8 stride=gap:q.s.4+k.h.16+v.b.24");
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_Q].stride, ((int64_t[4]){ 5 * 28, 8, 28, 1 }), 32);
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_K].stride, ((int64_t[4]){ 5 * 72, 24, 72, 1 }), 32);
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_V].stride, ((int64_t[4]){ 144, 8, 24, 1 }), 32);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_V].elements, 288);
-    resolves("pass=bwd b=2 h=3 s=5 d=8 stride=gap:16");
-    cr_expect_eq(p.tensor[FACTS_TENSOR_DV].stride[2], 24 + 16);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_STATS].stride[2], 1, "statistics are no tokens");
-    resolves("b=2 h=3 s=5 d=8 stride=broadcast:k.b+v.h");
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_K].stride, ((int64_t[4]){ 0, 8, 24, 1 }), 32);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_K].elements, 5 * 24);
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_V].stride, ((int64_t[4]){ 40, 0, 8, 1 }), 32);
-    resolves("b=2 h=3 s=5 d=8 stride=perm:hbsd;offset:8;misaligned:v.2");
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_Q].stride, ((int64_t[4]){ 40, 80, 8, 1 }), 32);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_Q].first, 8);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_Q].elements, 240 + 8);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const char *h = strstr(tensors[i].text, "h=4") ? "" : "h=3 s=5 ";
+        char text[160];
+        snprintf(text, sizeof text, "b=2 %sd=8 %s", h, tensors[i].text);
+        resolves(text);
+        const facts_tensor *t = &p.tensor[tensors[i].id];
+        cr_assert(t->present, "%s", text);
+        if (tensors[i].dim[0])
+            cr_expect_arr_eq(t->dim, tensors[i].dim, 32, "%s", text);
+        if (tensors[i].stride[3])
+            cr_expect_arr_eq(t->stride, tensors[i].stride, 32, "%s", text);
+        if (tensors[i].elements)
+            cr_expect_eq(t->elements, tensors[i].elements, "%s", text);
+        cr_expect_eq(t->first, tensors[i].first, "%s", text);
+    }
+    resolves("b=2 h=3 s=5 d=8 stride=misaligned:v.2");
     cr_expect_eq(p.tensor[FACTS_TENSOR_V].skew_bytes, 2);
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_O].stride, p.tensor[FACTS_TENSOR_Q].stride, 32,
-                     "O follows Q's order");
-    cr_expect_eq(p.tensor[FACTS_TENSOR_O].first, 0);
     resolves("b=1 h=1 s=5 d=8 stride=size1:wild");
-    cr_expect_gt(p.tensor[FACTS_TENSOR_Q].stride[0], 1000000);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_Q].elements, 40);
-    resolves("b=2 h=3 s=5 d=8 layout=bs3hd stride=gap:16;offset:8");
-    cr_expect_eq(p.tensor[FACTS_TENSOR_V].stride[2], 3 * 24 + 16);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_V].first, 8 + 2 * 24);
+    cr_expect(p.tensor[FACTS_TENSOR_Q].stride[0] > 1000000 &&
+              p.tensor[FACTS_TENSOR_Q].elements == 40);
+    refuses("pass=bwd stride=sum:dq.b", "stride");
+    refuses("pass=bwd layout=bs3hd stride=sum:dq.b;broadcast:q.b", "stride");
 }
 
-Test(problem, statistics_have_their_own_order)
+Test(problem, statistics_are_asked_or_read)
 {
     resolves("b=2 h=3 s=5 d=8 want=stats+max stats=bsh1");
-    cr_expect_arr_eq(p.tensor[FACTS_TENSOR_STATS].stride, ((int64_t[4]){ 15, 1, 3, 1 }), 32);
     cr_expect_arr_eq(p.ask.stats_strides, p.tensor[FACTS_TENSOR_MAX].stride, 32);
-    cr_expect(p.tensor[FACTS_TENSOR_MAX].present && !p.tensor[FACTS_TENSOR_SUM_EXP].present);
-    cr_expect_eq(p.tensor[FACTS_TENSOR_MAX].dtype, FATTN_F32);
+    cr_expect(p.tensor[FACTS_TENSOR_MAX].dtype == FATTN_F32 &&
+              !p.tensor[FACTS_TENSOR_SUM_EXP].present);
     cr_expect_eq(p.ask.outputs, FATTN_WANT_STATS | FATTN_WANT_MAX);
     resolves("pass=bwd");
     cr_expect(p.tensor[FACTS_TENSOR_STATS].present && p.ask.outputs == 0,
@@ -178,27 +225,23 @@ Test(problem, outputs_follow_inputs_as_the_library_says)
         snprintf(text, sizeof text, "pass=bwd %s", texts[i]);
         resolves(text);
         fattn_problem ask = p.ask, out = FATTN_PROBLEM_INIT;
-        bool packed = strstr(text, "bs3hd") != NULL;
-        memset(ask.o_strides, 0, sizeof ask.o_strides);
-        memset(ask.do_strides, 0, sizeof ask.do_strides);
-        memset(ask.stats_strides, 0, sizeof ask.stats_strides);
-        if (!packed) {
-            memset(ask.dq_strides, 0, sizeof ask.dq_strides);
-            memset(ask.dk_strides, 0, sizeof ask.dk_strides);
-            memset(ask.dv_strides, 0, sizeof ask.dv_strides);
-        }
-        bool wild = strstr(text, "wild") != NULL;
+        int64_t *const asked[] = { ask.do_strides, ask.stats_strides, ask.o_strides,
+                                   ask.dq_strides, ask.dk_strides,    ask.dv_strides };
+        const int64_t *const found[] = { out.do_strides, out.stats_strides, out.o_strides,
+                                         out.dq_strides, out.dk_strides,    out.dv_strides },
+                             *const wanted[] = { p.ask.do_strides, p.ask.stats_strides,
+                                                 p.ask.o_strides,  p.ask.dq_strides,
+                                                 p.ask.dk_strides, p.ask.dv_strides };
+        const int count = strstr(text, "bs3hd") ? 3 : 6; /* packed gradients are asked for */
+        for (int k = 0; k < count; k++)
+            memset(asked[k], 0, sizeof ask.o_strides);
         cr_assert_eq(fattn_problem_resolve(&ask, &out), FATTN_OK, "%s: %s", text,
                      fattn_last_error());
-        if (wild)
+        if (strstr(text, "wild"))
             continue; /* outputs of the case are wild too */
-        if (strstr(text, "gap") == NULL)
-            cr_expect_arr_eq(out.o_strides, p.ask.o_strides, 32, "%s", text);
-        cr_expect_arr_eq(out.do_strides, p.ask.do_strides, 32, "%s", text);
-        cr_expect_arr_eq(out.dq_strides, p.ask.dq_strides, 32, "%s", text);
-        cr_expect_arr_eq(out.dk_strides, p.ask.dk_strides, 32, "%s", text);
-        cr_expect_arr_eq(out.dv_strides, p.ask.dv_strides, 32, "%s", text);
-        cr_expect_arr_eq(out.stats_strides, p.ask.stats_strides, 32, "%s", text);
+        for (int k = 0; k < 6; k++)
+            if (k != 2 || !strstr(text, "gap"))
+                cr_expect_arr_eq(found[k], wanted[k], 32, "%s: %d", text, k);
     }
 }
 
@@ -270,17 +313,17 @@ Test(problem, lengths_are_what_their_word_says)
     cr_expect(p.len_q[2] == 100 && p.len_kv[2] == 50);
     resolves("b=3 s=100 padding=one");
     cr_expect(p.len_q[1] == 1 && p.len_kv[1] == 1);
-    static const char *const zero[] = { "zero:q", "zero:kv", "zero:both" };
+    static const char *const zero[] = { "b=4 s=100 padding=zero:q", "b=4 s=100 padding=zero:kv",
+                                        "b=4 s=100 padding=zero:both" };
     for (int kind = 0; kind < 3; kind++) {
-        char text[64];
-        snprintf(text, sizeof text, "b=4 s=100 padding=%s", zero[kind]);
-        resolves(text);
+        resolves(zero[kind]);
         int no_q = 0, no_kv = 0;
         for (int b = 0; b < 4; b++) {
             no_q += p.len_q[b] == 0;
             no_kv += p.len_kv[b] == 0;
         }
-        cr_expect(no_q == (kind != 1) && no_kv == (kind != 0), "%s: %d %d", text, no_q, no_kv);
+        cr_expect(no_q == (kind != 1) && no_kv == (kind != 0), "%s: %d %d", zero[kind], no_q,
+                  no_kv);
     }
     resolves("b=5 s=256 lens=256+0x3+7/256+1x4");
     cr_expect(p.len_q[0] == 256 && p.len_q[3] == 0 && p.len_q[4] == 7 && p.len_kv[4] == 1);
@@ -297,4 +340,92 @@ Test(problem, what_nothing_implements_is_named_by_its_key)
         cr_expect(strncmp(error.text, texts[i], letters) == 0 && error.text[letters] == ':',
                   "%s: %s", texts[i], error.text);
     }
+}
+
+Test(asks, a_bias_has_the_shape_of_its_word)
+{
+    static const struct {
+        const char *word;
+        int64_t dim[4];
+    } shapes[] = { { "11ss", { 1, 1, 5, 7 } }, { "1hss", { 1, 4, 5, 7 } },
+                   { "b1ss", { 2, 1, 5, 7 } }, { "bhss", { 2, 4, 5, 7 } },
+                   { "111s", { 1, 1, 1, 7 } }, { "b11s", { 2, 1, 1, 7 } },
+                   { "bh1s", { 2, 4, 1, 7 } }, { "1h1s", { 1, 4, 1, 7 } } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "pass=bwd dtype=f16 b=2 h=4/2 s=5/7 d=8 bias=%s dbias=1",
+                 shapes[i].word);
+        resolves(text);
+        const facts_tensor *bias = &p.tensor[FACTS_TENSOR_BIAS],
+                           *dbias = &p.tensor[FACTS_TENSOR_DBIAS];
+        cr_expect(bias->present && dbias->present && p.ask.has_bias && p.ask.dbias);
+        cr_expect_arr_eq(bias->dim, shapes[i].dim, 32, "%s", text);
+        cr_expect_arr_eq(p.ask.bias_dim, shapes[i].dim, 32);
+        cr_expect_arr_eq(dbias->dim, shapes[i].dim, 32);
+        cr_expect_eq(bias->dtype, FATTN_F16);
+        cr_expect_eq(bias->elements, bias->dim[0] * bias->dim[1] * bias->dim[2] * bias->dim[3]);
+        cr_expect_arr_eq(p.ask.bias_strides, bias->stride, 32);
+        cr_expect_arr_eq(p.ask.dbias_strides, dbias->stride, 32);
+    }
+    resolves("bias=1hss bias_dtype=f32 bias_fill=window:3:inf");
+    cr_expect(p.tensor[FACTS_TENSOR_BIAS].dtype == FATTN_F32 && p.ask.bias_dtype == FATTN_F32);
+    cr_expect(p.bias_fill == FACTS_BIAS_WINDOW && p.bias_parameter[0] == 3 &&
+              isinf(p.bias_parameter[1]));
+    resolves("bias=1hss bias_fill=finite_min");
+    cr_expect_eq(p.bias_fill, FACTS_BIAS_FINITE_MIN);
+    refuses("pass=bwd dbias=1", "dbias");
+    refuses("bias=1hss dbias=1", "dbias");
+}
+
+Test(asks, one_length_may_stand_for_every_batch_entry)
+{
+    resolves("b=3 s=100/200 padding=random lens_shape=bcast seed=5");
+    cr_expect(p.ask.len_broadcast && p.ask.padding && p.has_lengths);
+    cr_expect(p.len_q[0] == p.len_q[1] && p.len_q[1] == p.len_q[2] && p.len_kv[0] == p.len_kv[2]);
+    resolves("b=3 s=100/200 lens=40/60 lens_shape=bcast");
+    cr_expect(p.len_q[2] == 40 && p.len_kv[2] == 60);
+    resolves("b=3 s=100 padding=zero:kv lens_shape=bcast");
+    cr_expect(p.len_kv[0] == 0 && p.len_kv[2] == 0 && p.len_q[0] > 0);
+    refuses("b=3 lens=40x3 lens_shape=bcast", "lens");
+    refuses("b=3 lens_shape=bcast", "lens_shape");
+    cr_expect_eq(resolve("b=4097 lens=40 lens_shape=bcast"), FACTS_NOT_IMPLEMENTED);
+}
+
+Test(asks, how_the_call_is_made)
+{
+    static const char *const graphs[] = { "exec=graph", "exec=graph_update", "exec=graph_native" };
+    for (size_t i = 0; i < 3; i++) {
+        resolves(graphs[i]);
+        cr_expect(p.ask.capture, "%s", graphs[i]);
+    }
+    resolves("exec=override_shape repeat=5");
+    cr_expect(p.exec == FACTS_EXEC_OVERRIDE_SHAPE && !p.ask.capture && p.repeat == 5);
+    resolves("pass=bwd deterministic=form");
+    cr_expect(p.ask.deterministic && p.ask.determinism == FATTN_DETERMINISM_FORM);
+    resolves("pass=bwd deterministic=pin");
+    cr_expect(p.ask.deterministic && p.ask.determinism == FATTN_DETERMINISM_PIN);
+    resolves("pass=bwd deterministic=1");
+    cr_expect(p.ask.deterministic && p.ask.determinism == FATTN_DETERMINISM_AUTO);
+    resolves("policy=math");
+    cr_expect_eq(p.policy, FACTS_POLICY_MATH);
+    resolves("");
+    cr_expect(p.policy == FACTS_POLICY_CUDNN && p.mod == FACTS_MOD_NONE && !p.ask.capture &&
+              !p.ask.has_bias);
+}
+
+Test(asks, a_named_modification_has_its_parameters_and_bounds)
+{
+    resolves("mod=softcap:30");
+    cr_expect(p.mod == FACTS_MOD_SOFTCAP && p.mod_parameter[0] == 30 &&
+              !p.tensor[FACTS_TENSOR_MOD_A].present && !p.ask.score_mod);
+    resolves("mod=window:64:inf");
+    cr_expect(p.mod == FACTS_MOD_WINDOW && p.mod_parameter[0] == 64 && isinf(p.mod_parameter[1]));
+    resolves("mod=post_scale_bias");
+    cr_expect_eq(p.tensor[FACTS_TENSOR_MOD_A].dtype, FATTN_BF16);
+    resolves("mod=relpos");
+    cr_expect_eq(p.tensor[FACTS_TENSOR_MOD_A].dtype, FATTN_F32);
+    refuses("s=5/7 mod=document:6", "mod");
+    refuses("mod=softcap:0", "mod");
+    refuses("mod=temperature:-1", "mod");
+    refuses("mod=window:99999999:0", "mod");
 }

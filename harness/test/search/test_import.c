@@ -49,40 +49,34 @@ static char *frontend(const char *node, const char *q_stride, const char *k_stri
 
 #define BSHD "65536,64,256,1"
 
-static void expect_case(const char *log, const char *name)
+Test(import, a_node_of_the_frontend_is_its_case_and_strides_become_layouts_or_forms)
 {
-    facts_import *m = read_text(log);
-    size_t total;
-    cr_assert_eq(facts_import_count(m), 1, "%s: %s", name, facts_import_unread(m, 0, &total));
-    cr_expect_str_eq(facts_import_at(m, 0)->name, name);
-    facts_import_destroy(m);
-}
-
-Test(import, a_node_of_the_frontend_is_its_case)
-{
-    expect_case(frontend("", BSHD, BSHD), "pass=fwd dtype=f16 h=4 s=256 d=64");
-    expect_case(frontend("\"causal_mask\":true,\"right_bound\":0,", BSHD, BSHD),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 mask=causal");
-    expect_case(
-        frontend("\"left_bound\":33,\"right_bound\":2,\"diagonal_alignment\":\"BOTTOM_RIGHT\",",
-                 BSHD, BSHD),
-        "pass=fwd dtype=f16 h=4 s=256 d=64 window=33:2 align=br");
-    expect_case(frontend("\"implementation\":\"UNIFIED\",\"alibi_mask\":true,", BSHD, BSHD),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 alibi=1 impl=unified");
-}
-
-Test(import, strides_become_layouts_or_forms)
-{
-    expect_case(frontend("", "65536,16384,64,1", "65536,16384,64,1"),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bhsd");
-    expect_case(frontend("", "65536,64,256,1", "65536,16384,64,1"),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 layout=bshd_bhsd");
-    expect_case(frontend("", BSHD, "0,64,256,1"),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=broadcast:k.b+v.b");
-    expect_case(frontend("", "69632,64,272,1", "69632,64,272,1"),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=gap:16");
-    expect_case(frontend("", BSHD, "64,32768,128,1"),
-                "pass=fwd dtype=f16 h=4 s=256 d=64 stride=perm:k.hsbd+v.hsbd");
+    static const struct {
+        const char *node, *q, *k, *name; /* behind "pass=fwd dtype=f16 h=4 s=256 d=64" */
+    } rows[] = {
+        { "", BSHD, BSHD, "" },
+        { "\"causal_mask\":true,\"right_bound\":0,", BSHD, BSHD, " mask=causal" },
+        { "\"left_bound\":33,\"right_bound\":2,\"diagonal_alignment\":\"BOTTOM_RIGHT\",", BSHD,
+          BSHD, " window=33:2 align=br" },
+        { "\"implementation\":\"UNIFIED\",\"alibi_mask\":true,", BSHD, BSHD,
+          " alibi=1 impl=unified" },
+        { "", "65536,16384,64,1", "65536,16384,64,1", " layout=bhsd" },
+        { "", "65536,64,256,1", "65536,16384,64,1", " layout=bshd_bhsd" },
+        { "", BSHD, "0,64,256,1", " stride=broadcast:k.b+v.b" },
+        { "", "69632,64,272,1", "69632,64,272,1", " stride=gap:16" },
+        { "", BSHD, "64,32768,128,1", " stride=perm:k.hsbd+v.hsbd" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        facts_import *m = read_text(frontend(rows[i].node, rows[i].q, rows[i].k));
+        size_t total;
+        cr_assert_eq(facts_import_count(m), 1, "%s: %s", rows[i].name,
+                     facts_import_unread(m, 0, &total));
+        const facts_imported *p = facts_import_at(m, 0);
+        cr_expect_str_eq(p->name + strlen("pass=fwd dtype=f16 h=4 s=256 d=64"), rows[i].name, "%s",
+                         p->name);
+        cr_expect(!p->notes.scale_missing && p->cudnn == 91900 && p->frontend == 11800);
+        facts_import_destroy(m);
+    }
 }
 
 Test(import, what_no_layout_has_is_said_and_not_guessed)
@@ -92,15 +86,6 @@ Test(import, what_no_layout_has_is_said_and_not_guessed)
     cr_expect_eq(facts_import_count(m), 0);
     cr_expect_eq(unread(m), 1);
     cr_expect_not_null(strstr(facts_import_unread(m, 0, &total), "log:1: no layout has q"));
-    facts_import_destroy(m);
-}
-
-Test(import, a_number_that_is_known_is_kept)
-{
-    facts_import *m = read_text(frontend("", BSHD, BSHD));
-    cr_expect(!facts_import_at(m, 0)->notes.scale_missing);
-    cr_expect_eq(facts_import_at(m, 0)->cudnn, 91900);
-    cr_expect_eq(facts_import_at(m, 0)->frontend, 11800);
     facts_import_destroy(m);
 }
 
@@ -159,23 +144,18 @@ Test(import, a_failure_without_a_graph_is_kept_apart)
     facts_import_destroy(m);
 }
 
+#define LINE_WITH_Q(q)                                                                             \
+    "a line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"         \
+    "\"tensors\":{\"q\":{" q "}}}"
+
 Test(import, hostile_logs_are_counted_by_their_line)
 {
     static const char *const hostile[] = {
         "a line\n{\"context\":{\"io_data_type\":\"HALF\"},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inp",
         "a line\n{\"context\":1,\"nodes\":[],\"tensors\":7}",
-        "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
-        "\"tensors\":{\"q\":{\"dim\":[1,2,"
-        "99999999999999999999],\"stride\":[1]}}}",
-        "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
-        "\"tensors\":{\"q\":{\"dim\":[-1],"
-        "\"stride\":[1]}}}",
-        "a "
-        "line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],"
-        "\"tensors\":{\"q\":{\"dim\":[1,1,1,1],"
-        "\"stride\":[1,1,1,1]}}}",
+        LINE_WITH_Q("\"dim\":[1,2,99999999999999999999],\"stride\":[1]"),
+        LINE_WITH_Q("\"dim\":[-1],\"stride\":[1]"),
+        LINE_WITH_Q("\"dim\":[1,1,1,1],\"stride\":[1,1,1,1]"),
     };
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
         facts_import *m = read_text(hostile[i]);

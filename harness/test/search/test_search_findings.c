@@ -73,40 +73,53 @@ static bool ask(void *context, const facts_case *c, int attempt, bool alone, fac
     return true;
 }
 
-static facts_findings *hunt_with(world *w, const char *const *drawn, size_t count,
+/* As drawn, with what the library answers. */
+static void add(facts_findings *f, world *of, const char *text)
+{
+    facts_case c;
+    facts_error error;
+    cr_assert(facts_case_parse(&c, text, &error));
+    of->times = 0;
+    facts_answer answer = answer_of(of, &c);
+    cr_assert(facts_findings_add(f, &c, &answer, false));
+}
+
+static facts_findings *hunt_with(world *of, const char *const *drawn, size_t count,
                                  const facts_findings_limits *limits)
 {
     facts_findings *f = facts_findings_new(limits);
-    const facts_asker asker = { w, ask };
-    for (size_t i = 0; i < count; i++) {
-        facts_case c;
-        facts_error error;
-        cr_assert(facts_case_parse(&c, drawn[i], &error));
-        w->times = 0;
-        facts_answer answer = answer_of(w, &c);
-        cr_assert(facts_findings_add(f, &c, &answer, false));
-    }
+    const facts_asker asker = { of, ask };
+    for (size_t i = 0; i < count; i++)
+        add(f, of, drawn[i]);
     for (int rounds = 0; rounds < 2000; rounds++) {
         cr_assert(facts_findings_advance(f, &asker));
         if (!facts_findings_open(f))
             return f;
-        for (size_t i = 0; i < w->count; i++)
-            w->answered[i] = true;
+        memset(of->answered, true, sizeof of->answered);
     }
     cr_assert_fail("it never ends");
     return f;
 }
 
-static facts_findings *search(world *w, const char *const *drawn, size_t count)
+static world w; /* of each test */
+
+static void close_world(void)
 {
-    return hunt_with(w, drawn, count, &(facts_findings_limits){ .lookahead = 4 });
+    for (size_t i = 0; i < w.count; i++)
+        free(w.asked[i]);
+    w.count = 0;
 }
 
-static void close_world(world *w)
+TestSuite(search_findings, .fini = close_world);
+
+/* In a library with these bugs. */
+static facts_findings *search(const bug *bugs, size_t bug_count, const char *const *drawn,
+                              size_t count)
 {
-    for (size_t i = 0; i < w->count; i++)
-        free(w->asked[i]);
-    w->count = 0;
+    close_world();
+    w.bugs = bugs;
+    w.bug_count = bug_count;
+    return hunt_with(&w, drawn, count, &(facts_findings_limits){ .lookahead = 4 });
 }
 
 static bool has_form(const facts_findings *f, const char *name)
@@ -136,10 +149,7 @@ Test(search_findings, each_way_to_fail_is_shrunk_once)
                                          "pass=fwd mod=softcap:5 s=100",
                                          "pass=bwd s=20/193 b=3 layout=bhsd",
                                          "pass=bwd s=70/65 mod=softcap:30 d=96" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 2;
-    facts_findings *f = search(&w, drawn, 5);
+    facts_findings *f = search(bugs, 2, drawn, 5);
     cr_expect(has_form(f, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1"));
     cr_expect_leq(facts_findings_count(f), 3, "a backward of the softcap may be another cause");
     for (size_t i = 0; i < facts_findings_count(f); i++) {
@@ -147,7 +157,6 @@ Test(search_findings, each_way_to_fail_is_shrunk_once)
         cr_expect_eq(facts_findings_at(f, i)->asked, 2);
     }
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, after_four_forms_that_are_alike_no_more_are_made)
@@ -157,15 +166,11 @@ Test(search_findings, after_four_forms_that_are_alike_no_more_are_made)
     static const char *const drawn[] = { "pass=bwd s=9 fill=spiky",  "pass=bwd s=8 fill=needle",
                                          "pass=bwd s=7 fill=spiky",  "pass=bwd s=6 fill=needle",
                                          "pass=bwd s=5 fill=neglse", "pass=bwd s=5 mask=causal" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 1;
-    facts_findings *f = search(&w, drawn, 6);
+    facts_findings *f = search(bugs, 1, drawn, 6);
     cr_expect_eq(facts_findings_count(f), 5);
     cr_expect_not(has_form(f, "pass=bwd dtype=bf16 s=5 fill=neglse"));
     cr_expect(has_form(f, "pass=bwd dtype=bf16 s=5 mask=causal"));
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, cases_with_few_features_are_shrunk_first)
@@ -174,22 +179,15 @@ Test(search_findings, cases_with_few_features_are_shrunk_first)
     static const char *const drawn[] = {
         "pass=bwd s=65 layout=bhsd mask=causal poison=nan repeat=2", "pass=bwd s=20 fill=spiky"
     };
-    static world w;
     w.bugs = bugs;
     w.bug_count = 1;
     facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1 });
-    for (size_t i = 0; i < 2; i++) {
-        facts_case c;
-        facts_error error;
-        cr_assert(facts_case_parse(&c, drawn[i], &error));
-        facts_answer answer = answer_of(&w, &c);
-        cr_assert(facts_findings_add(f, &c, &answer, false));
-    }
+    for (size_t i = 0; i < 2; i++)
+        add(f, &w, drawn[i]);
     cr_assert(facts_findings_advance(f, &(facts_asker){ &w, ask }));
     cr_assert_eq(w.count, 1);
     cr_expect_str_eq(w.asked[0], "2 pass=bwd dtype=bf16 s=20 fill=spiky");
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, what_is_known_without_some_features_is_no_finding)
@@ -200,10 +198,7 @@ Test(search_findings, what_is_known_without_some_features_is_no_finding)
                          { "pass=bwd & fill=spiky & mask=causal", wrong_dq, 0 } };
     static const char *const drawn[] = { "pass=bwd s=65 fill=spiky mask=causal b=3",
                                          "pass=bwd s=70 fill=spiky mask=causal h=4/2" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 2;
-    facts_findings *f = search(&w, drawn, 2);
+    facts_findings *f = search(bugs, 2, drawn, 2);
     cr_assert_eq(facts_findings_count(f), 1);
     cr_expect_eq(facts_findings_news(f), 0);
     const facts_form *form = facts_findings_at(f, 0);
@@ -214,7 +209,6 @@ Test(search_findings, what_is_known_without_some_features_is_no_finding)
     cr_expect_str_eq(facts_case_name(&form->known, name),
                      "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky");
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, a_known_failure_at_other_sizes_explains_nothing)
@@ -224,14 +218,10 @@ Test(search_findings, a_known_failure_at_other_sizes_explains_nothing)
     const bug bugs[] = { { "pass=bwd & mod~softcap:* & s.q=1", known, 0 },
                          { "pass=bwd & mod~softcap:* & s.q>1", wrong_dq, 0 } };
     static const char *const drawn[] = { "pass=bwd s=65 mod=softcap:5 b=3" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 2;
-    facts_findings *f = search(&w, drawn, 1);
+    facts_findings *f = search(bugs, 2, drawn, 1);
     cr_assert_eq(facts_findings_count(f), 1);
     cr_expect_eq(facts_findings_news(f), 1);
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, what_a_form_explains_is_not_shrunk_again)
@@ -239,18 +229,13 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
     const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
     static const char *const drawn[] = { "pass=bwd s=65 fill=spiky",
                                          "pass=bwd s=300 h=4/2 mask=causal" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 1;
-    facts_findings *f = search(&w, drawn, 1);
+    facts_findings *f = search(bugs, 1, drawn, 1);
     size_t alone = w.count;
     facts_findings_free(f);
-    close_world(&w);
-    f = search(&w, drawn, 2);
+    f = search(bugs, 1, drawn, 2);
     cr_expect_eq(w.count, alone);
     cr_expect_eq(facts_findings_count(f), 1);
     facts_findings_free(f);
-    close_world(&w);
 }
 
 Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
@@ -260,15 +245,11 @@ Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
                                          "pass=bwd dtype=e4m3 s=300 h=4/2 mask=causal",
                                          "pass=bwd dtype=e5m2 s=200 b=3 mask=causal" };
     size_t asked[4] = { 0 };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 1;
     for (size_t n = 1; n <= 3; n++) {
-        facts_findings *f = search(&w, drawn, n);
+        facts_findings *f = search(bugs, 1, drawn, n);
         asked[n] = w.count;
         cr_expect_eq(facts_findings_count(f), n > 1 ? 2 : 1);
         facts_findings_free(f);
-        close_world(&w);
     }
     cr_expect_gt(asked[2], asked[1], "e4m3 may be another cause");
     cr_expect_eq(asked[3], asked[2]);
@@ -278,65 +259,44 @@ Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shr
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } };
     static const char *const drawn[] = { "pass=bwd s=65 fill=spiky" };
-    static world w;
-    w.bugs = bugs;
-    w.bug_count = 1;
-    facts_findings *f = search(&w, drawn, 1);
+    facts_findings *f = search(bugs, 1, drawn, 1);
     cr_assert_eq(facts_findings_count(f), 1);
     const facts_form *form = facts_findings_at(f, 0);
     cr_expect_eq(form->failed, 1);
     cr_expect_eq(form->asked, 5);
     cr_expect_eq(w.count, 5, "attempts 2 to 5, and the first for its evidence: %zu", w.count);
     facts_findings_free(f);
-    close_world(&w);
 }
 
-Test(search_findings, known_failures_are_left_out_unless_wanted)
+Test(search_findings, known_failures_are_left_out_unless_wanted_and_what_the_data_could_not_tell)
 {
     facts_symptom known = wrong_dq;
     known.known = true;
+    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED, .engine = 6 };
     facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
     facts_case c;
     facts_error error;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
-    const facts_answer answer = { .verdict = FACTS_VERDICT_WRONG, .count = 1, .failing = &known };
+    const facts_answer answer = { .verdict = FACTS_VERDICT_WRONG, .count = 1, .failing = &known },
+                       no_answer = { .verdict = FACTS_VERDICT_MISTRUSTED,
+                                     .count = 1,
+                                     .failing = &unsure };
     cr_assert(facts_findings_add(f, &c, &answer, false));
+    cr_assert(facts_findings_add(f, &c, &no_answer, true));
     cr_expect_eq(facts_findings_open(f), 0);
     cr_assert(facts_findings_add(f, &c, &answer, true));
     cr_expect_eq(facts_findings_open(f), 1);
     facts_findings_free(f);
 }
 
-Test(search_findings, what_the_data_could_not_tell_is_no_finding)
-{
-    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED,
-                                   .engine = 6,
-                                   .backend = "cudnn" };
-    facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
-    facts_case c;
-    facts_error error;
-    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
-    const facts_answer answer = { .verdict = FACTS_VERDICT_MISTRUSTED,
-                                  .count = 1,
-                                  .failing = &unsure };
-    cr_assert(facts_findings_add(f, &c, &answer, true));
-    cr_expect_eq(facts_findings_open(f), 0);
-    facts_findings_free(f);
-}
-
 Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
-    static world w;
     w.bugs = bugs;
     w.bug_count = 1;
     facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1 });
     const facts_asker asker = { &w, ask };
-    facts_case c;
-    facts_error error;
-    cr_assert(facts_case_parse(&c, "pass=bwd dtype=f16 s=300 fill=spiky", &error));
-    facts_answer answer = answer_of(&w, &c);
-    cr_assert(facts_findings_add(f, &c, &answer, false));
+    add(f, &w, "pass=bwd dtype=f16 s=300 fill=spiky");
     for (int i = 0; i < 6; i++) {
         cr_assert(facts_findings_advance(f, &asker));
         memset(w.answered, true, sizeof w.answered);
@@ -347,5 +307,4 @@ Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
     cr_assert_eq(facts_findings_count(f), 1);
     cr_expect(facts_findings_at(f, 0)->unfinished);
     facts_findings_free(f);
-    close_world(&w);
 }

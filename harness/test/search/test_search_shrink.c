@@ -110,52 +110,46 @@ static facts_shrink_result shrink_with(world *w, const char *start, int lookahea
     }
 }
 
-static void expect_smallest(const char *fails, const char *start, const char *smallest)
-{
-    char name[FACTS_NAME_MAX];
-    world *w = open_world(fails);
-    facts_shrink_result r = shrink_with(w, start, 1, 0);
-    cr_expect_str_eq(facts_case_name(&r.best, name), smallest, "of %s: %s\nnot     %s\n%s", fails,
-                     name, smallest, w->path);
-    close_world(w);
-}
-
 #define LOADED                                                                                     \
     "pass=bwd dtype=f16 b=3 h=8/2 s=300/448 d=192/128 layout=sbhd stride=gap:q.s.8+k.s.16 "        \
     "window=100:7 bias=1hss dbias=1 "                                                              \
     "deterministic=1 fill=needle seed=4"
 
+#define ONE "dtype=bf16 b=1 h=1 s=1 d=1"
+
 Test(search_shrink, comes_down_to_what_the_failure_needs)
 {
-    expect_smallest("d.qk>64 & s.kv%128=64 & pass=bwd", LOADED,
-                    "pass=bwd dtype=bf16 b=1 h=1 s=1/64 d=65");
-    expect_smallest("dbias=1", LOADED, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 bias=11ss dbias=1");
-    expect_smallest("dtype=f16 & fill=needle", LOADED,
-                    "pass=fwd dtype=f16 b=1 h=1 s=1 d=1 fill=needle");
-    expect_smallest("h.q>h.kv", LOADED, "pass=fwd dtype=bf16 b=1 h=2/1 s=1 d=1");
-    expect_smallest("s.kv%128=64 & s.kv>128", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1/192 d=1");
-    expect_smallest("s.q>=300 | s.kv>=448", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=300/1 d=1");
-    expect_smallest("b>1 & s.q>1", LOADED, "pass=fwd dtype=bf16 h=1 s=2/1 d=1");
-    expect_smallest("pass=bwd", "pass=bwd dtype=bf16", "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1");
-}
-
-Test(search_shrink, values_lose_what_is_not_needed)
-{
-    expect_smallest("stride~*k.s.*", LOADED,
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 stride=gap:k.s.1");
-    expect_smallest("window.left<inf", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=1:inf");
-    expect_smallest("window.left>=5 & window.left<inf & window.right>=3", LOADED,
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=5:inf");
-    expect_smallest("mod~softcap:*", "pass=fwd mod=softcap:37 want=stats+max",
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mod=softcap:1");
-    expect_smallest("want~*max*", "pass=fwd want=stats+max+sum_exp",
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 want=max");
-    expect_smallest("repeat>=7", "pass=fwd repeat=50",
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 repeat=7");
-    expect_smallest("mask!=none", "pass=fwd mask=causal_br",
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal");
-    expect_smallest("v=sbhd", "pass=fwd v=sbhd q=bhsd",
-                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 v=sbhd");
+    static const char *const rows[][3] = {
+        { "d.qk>64 & s.kv%128=64 & pass=bwd", LOADED, "pass=bwd dtype=bf16 b=1 h=1 s=1/64 d=65" },
+        { "dbias=1", LOADED, "pass=bwd " ONE " bias=11ss dbias=1" },
+        { "dtype=f16 & fill=needle", LOADED, "pass=fwd dtype=f16 b=1 h=1 s=1 d=1 fill=needle" },
+        { "h.q>h.kv", LOADED, "pass=fwd dtype=bf16 b=1 h=2/1 s=1 d=1" },
+        { "s.kv%128=64 & s.kv>128", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1/192 d=1" },
+        { "s.q>=300 | s.kv>=448", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=300/1 d=1" },
+        { "b>1 & s.q>1", LOADED, "pass=fwd dtype=bf16 h=1 s=2/1 d=1" },
+        { "pass=bwd", "pass=bwd dtype=bf16", "pass=bwd " ONE },
+        { "stride~*k.s.*", LOADED, "pass=fwd " ONE " stride=gap:k.s.1" },
+        { "window.left<inf", LOADED, "pass=fwd " ONE " window=1:inf" },
+        { "window.left>=5 & window.left<inf & window.right>=3", LOADED,
+          "pass=fwd " ONE " window=5:inf" },
+        { "mod~softcap:*", "pass=fwd mod=softcap:37 want=stats+max",
+          "pass=fwd " ONE " mod=softcap:1" },
+        { "want~*max*", "pass=fwd want=stats+max+sum_exp", "pass=fwd " ONE " want=max" },
+        { "repeat>=7", "pass=fwd repeat=50", "pass=fwd " ONE " repeat=7" },
+        { "mask!=none", "pass=fwd mask=causal_br", "pass=fwd " ONE " mask=causal" },
+        { "v=sbhd", "pass=fwd v=sbhd q=bhsd", "pass=fwd " ONE " v=sbhd" },
+        /* Engines without numbers are let go first. */
+        { "s.kv>3 & pass=bwd", "pass=bwd s=100 engine=all fill=spiky",
+          "pass=bwd dtype=bf16 b=1 h=1 s=1/4 d=1" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[FACTS_NAME_MAX];
+        world *w = open_world(rows[i][0]);
+        facts_shrink_result r = shrink_with(w, rows[i][1], 1, 0);
+        cr_expect_str_eq(facts_case_name(&r.best, name), rows[i][2], "of %s: %s\n%s", rows[i][0],
+                         name, w->path);
+        close_world(w);
+    }
 }
 
 /* Some batch entry has queries and no key. */
@@ -275,15 +269,6 @@ Test(search_shrink, the_engine_that_fails_is_kept)
     close_world(w);
 }
 
-Test(search_shrink, engines_without_numbers_are_let_go_first)
-{
-    char name[FACTS_NAME_MAX];
-    world *w = open_world("s.kv>3 & pass=bwd");
-    facts_shrink_result r = shrink_with(w, "pass=bwd s=100 engine=all fill=spiky", 1, 0);
-    cr_expect_str_eq(facts_case_name(&r.best, name), "pass=bwd dtype=bf16 b=1 h=1 s=1/4 d=1");
-    close_world(w);
-}
-
 Test(search_shrink, steps_are_a_budget)
 {
     world *w = open_world("pass=bwd");
@@ -293,5 +278,3 @@ Test(search_shrink, steps_are_a_budget)
     cr_expect_leq(w->count, 5);
     close_world(w);
 }
-
-/* Defaults follow other keys: only what a case says itself is compared. */

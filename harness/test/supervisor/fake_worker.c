@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,9 +45,12 @@ static void nap(double seconds)
         NULL);
 }
 
-static void say(const char *text)
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
-    fputs(text, replies);
+    va_list args;
+    va_start(args, format);
+    vfprintf(replies, format, args);
+    va_end(args);
     fflush(replies);
 }
 
@@ -169,19 +173,18 @@ static void start(const json_t *target)
         say("cuDNN says hello\n\xff\xfe\n");
     if (has_rule("gpu1_late", NULL) && gpu == 1)
         nap(0.5);
-    say("{\"ready\":{\"cudnn\":\"");
-    say(has_rule("later_version", NULL) && is_there("ready.once") ? "9.19.1" : "9.20.0");
-    say("\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake ");
-    say(has_rule("gpu1_other", NULL) && gpu == 1 ? "80" : "90");
-    say("\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[{\"path\":\"/a/"
-        "libcudnn.so.9\",\"bytes\":1,\"in_build\":true,\"file\":\"");
-    say(has_rule("later_file", NULL) && is_there("ready.once") ? "2" : "1");
-    say("\"}],");
+    const bool later = is_there("ready.once");
+    say("{\"ready\":{\"cudnn\":\"%s\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "
+        "%s\",\"uuid\":\"\","
+        "\"multiprocessors\":1,\"libraries\":[{\"path\":\"/a/libcudnn.so.9\",\"bytes\":1,"
+        "\"in_build\":true,\"file\":\"%s\"}],%s\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n",
+        later && has_rule("later_version", NULL) ? "9.19.1" : "9.20.0",
+        gpu == 1 && has_rule("gpu1_other", NULL) ? "80" : "90",
+        later && has_rule("later_file", NULL) ? "2" : "1",
+        has_rule("small_gpu", NULL) ? "\"memory_free\":6000000000,"
+                                    : ""); /* one worker and a half */
     if (has_rule("later_version", NULL) || has_rule("later_file", NULL))
         touch("ready.once");
-    if (has_rule("small_gpu", NULL)) /* memory for one worker and a half */
-        say("\"memory_free\":6000000000,");
-    say("\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
 }
 
 static void flood(void)
@@ -256,9 +259,7 @@ static void misbehave(const char *name, int64_t id, int served)
     if (has_rule("hang", name))
         hang();
     if (has_rule("nonsense", name)) {
-        fprintf(replies, "{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n",
-                (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n", (long long)id);
     }
     if (has_rule("long", name)) {
         for (int i = 0; i < 6 << 20; i++)
@@ -266,8 +267,7 @@ static void misbehave(const char *name, int64_t id, int served)
         say("\n");
     }
     if (has_rule("partial", name)) {
-        fprintf(replies, "{\"id\":%lld,\"row\":{\"verdict\":\"pa", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"row\":{\"verdict\":\"pa", (long long)id);
         die_by(SIGABRT);
     }
 }
@@ -291,26 +291,22 @@ static void answer(const char *name, int64_t id, int config, bool last, bool bye
 {
     if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company()) ||
         (config == 0 && has_rule("refuse_late", name) && lost_company())) {
-        fprintf(replies,
-                "{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_"
-                "memory\",\"text\":\"no "
-                "memory\"}}%s%s}\n",
-                (long long)id, last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
-        fflush(replies);
+        say("{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_"
+            "memory\",\"text\":\"no "
+            "memory\"}}%s%s}\n",
+            (long long)id, last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
         return;
     }
     const bool refuses = has_rule("refuse", name) || (fresh && has_rule("refuse_fresh", name));
     const char *verdict = has_rule("wrong", name) ? "wrong" : refuses ? "unsupported" : "pass";
-    fprintf(replies,
-            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,"
-            "\"engine\":%d,\"config\":%d,"
-            "\"engines\":[{\"mode\":"
-            "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%"
-            "s%s}\n",
-            (long long)id, verdict, config, config,
-            strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none",
-            last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
-    fflush(replies);
+    say("{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,"
+        "\"engine\":%d,\"config\":%d,"
+        "\"engines\":[{\"mode\":"
+        "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%"
+        "s%s}\n",
+        (long long)id, verdict, config, config,
+        strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none", last ? ",\"last\":true" : "",
+        bye ? ",\"bye\":true" : "");
 }
 
 /* One turn: every configuration takes 100 us, 2 % more or less from launch to launch; with
@@ -322,8 +318,7 @@ static void take_turn(const char *name, int64_t id)
     if (has_rule("crash_turn", name))
         die_by(SIGSEGV);
     if (has_rule("no_turn", name)) {
-        fprintf(replies, "{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
         return;
     }
     fprintf(replies, "{\"id\":%lld,\"time\":{\"configs\":[", (long long)id);
@@ -343,13 +338,10 @@ static void all_configs(const char *name, int64_t id, int from)
 {
     for (int config = from; config < CONFIGS; config++) {
         char rule[32];
-        fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\",\"config\":%d}\n", (long long)id, config);
-        fflush(replies);
+        say("{\"id\":%lld,\"stage\":\"exec\",\"config\":%d}\n", (long long)id, config);
         snprintf(rule, sizeof rule, "late_config%d", config);
         if (has_rule(rule, name)) {
-            fprintf(replies, "{\"id\":%lld,\"stage\":\"judge\",\"config\":%d}\n", (long long)id,
-                    config);
-            fflush(replies);
+            say("{\"id\":%lld,\"stage\":\"judge\",\"config\":%d}\n", (long long)id, config);
             hang();
         }
         snprintf(rule, sizeof rule, "crash_config%d", config);
@@ -362,8 +354,7 @@ static void all_configs(const char *name, int64_t id, int from)
             exit(0);
     }
     if (from >= CONFIGS) {
-        fprintf(replies, "{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
     }
 }
 
@@ -381,16 +372,14 @@ static void serve(const json_t *request)
         return;
     }
     if (has_rule("long_start", name) || has_rule("crash_start", name)) {
-        fprintf(replies, "{\"id\":%lld,\"stage\":\"start\"}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"stage\":\"start\"}\n", (long long)id);
         if (has_rule("crash_start", name))
             die_by(SIGSEGV);
         nap(4);
     }
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
     if (has_rule("late_reference", name)) {
-        fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
         hang();
     }
     if (has_rule("no_memory", name)) /* as facts-worker ends: case/words/worker_exit.h */
@@ -398,18 +387,15 @@ static void serve(const json_t *request)
     if (has_rule("no_channel", name))
         exit(74);
     if (has_rule("long_reference", name)) {
-        fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
         nap(4);
-        fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\"}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"stage\":\"exec\"}\n", (long long)id);
         nap(4);
     }
     fflush(replies);
     misbehave(name, id, served);
     if (served++ && has_rule("again", name)) {
-        fprintf(replies, "{\"id\":%lld,\"again\":true}\n", (long long)id);
-        fflush(replies);
+        say("{\"id\":%lld,\"again\":true}\n", (long long)id);
         exit(0);
     }
     if (strstr(name, "engine=all"))

@@ -1,6 +1,5 @@
 /* Builds: what a folder holds, what a user's words mean, whether a file is what its package
  * shipped. */
-#include <criterion/criterion.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../answer_lines.h"
 #include "builds/builds.h"
+#include "builds/described_device.h"
 #include "builds/integrity.h"
 
 static char root[64];
@@ -263,35 +264,34 @@ Test(builds, lists_ranges_folders_and_default)
     facts_builds_free(&b);
 }
 
-Test(builds, what_is_unknown_or_absent_gets_its_remedy)
+static const char *error_of_build(const char *words)
 {
-    static const struct {
-        const char *spec;
-        int status;
-        const char *says;
-    } CASES[] = {
-        { "9.27.0", 3, "./facts cudnn install 9.27.0" },
-        { "9.21.7", 2, "nearest is 9.21.1-jit-cu13" },
-        { "9.20.0-full-cu13", 2, "nearest is 9.20.0-jit" },
-        { "9.20.0-jit", 2, "not a version" },
-        { "9", 2, "not a version" },
-        { "", 2, "not a version" },
-        { "9.20.0,", 2, "not a version" },
-        { "9.20.0-jot-cu13", 2, "not a version" },
-        { "99999999999999999999.1", 2, "not a version" },
-        { "9.30..9.40", 2, "neither installed nor in" },
-        { "./none", 2, "No such file" },
-    };
+    static char answer[sizeof(facts_error)];
+    facts_builds b;
+    facts_error note, m;
+    const int status = resolve(&b, words, 0, &note, &m);
+    cr_expect_eq(b.count, 0);
+    facts_builds_free(&b);
+    snprintf(answer, sizeof answer, "%d: %s", status, m.text);
+    return answer;
+}
+
+static const char *error_of_device(const char *text)
+{
+    static facts_error m;
+    facts_device d;
+    put(at("device.json"), text);
+    m = (facts_error){ 0 };
+    cr_expect_eq(facts_device_load(&d, at("device.json"), &m), 2, "%s", text);
+    cr_expect_null(strchr(m.text, '\x1b'));
+    return m.text;
+}
+
+Test(builds, what_is_unknown_absent_or_broken_gets_its_remedy)
+{
+    static const answerer kinds[] = { { "build", error_of_build }, { "device", error_of_device } };
     make_three();
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        facts_builds b;
-        facts_error note, m;
-        cr_expect_eq(resolve(&b, CASES[i].spec, 0, &note, &m), CASES[i].status, "%s: %s",
-                     CASES[i].spec, m.text);
-        cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].spec, m.text);
-        cr_expect_eq(b.count, 0);
-        facts_builds_free(&b);
-    }
+    check_answers("builds.test", kinds, 2, 20);
 }
 
 Test(builds, latest_without_the_index_is_the_newest_of_the_lock)

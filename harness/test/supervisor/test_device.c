@@ -39,39 +39,6 @@ Test(device, sm_comes_from_the_description)
     cr_expect_eq(d.sm, 120);
 }
 
-Test(device, broken_files_are_bad_input_with_one_line)
-{
-    static const struct {
-        const char *text, *says;
-    } CASES[] = {
-        { "", "device.json:1:" },
-        { "{\"device\":{\"deviceVer\":900,", "device.json:1:" },
-        { "{\"a\": \"x\n\x1b[31m\"}",
-          "device.json:1:" }, /* a control character would reach the terminal */
-        { "[1]", "object" },
-        { "{\"device\":3}", "\"device\"" },
-        { "{\"deviceVer\":900}", "multiProcessorCount" },
-        { "{\"deviceVer\":\"900\",\"multiProcessorCount\":1}", "deviceVer" },
-        { "{\"deviceVer\":901,\"multiProcessorCount\":1}", "times 100" },
-        { "{\"deviceVer\":900,\"deviceVer\":900,\"multiProcessorCount\":1}", "duplicate" },
-    };
-    char folder[] = "/tmp/facts-device-XXXXXX", path[64];
-    cr_assert(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/device.json", folder);
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        facts_device d;
-        facts_error m = { 0 };
-        FILE *file = fopen(path, "w");
-        fputs(CASES[i].text, file);
-        fclose(file);
-        cr_expect_eq(facts_device_load(&d, path, &m), 2, "%s", CASES[i].text);
-        cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].text, m.text);
-        cr_expect_null(strpbrk(m.text, "\n\x1b"));
-    }
-    unlink(path);
-    rmdir(folder);
-}
-
 /* A folder of its own: what is shipped may grow. */
 Test(device, a_name_that_is_not_there_lists_those_that_are)
 {

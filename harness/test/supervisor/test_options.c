@@ -1,26 +1,12 @@
 /* The command line: one table. What help prints is tested by ci/test/test_help.py. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include <jansson.h>
 
+#include "../answer_lines.h"
 #include "case/words/case_text.h"
 #include "commands/options/options.h"
+#include "record/reader.h"
 
 static char reported[4096];
-
-/* Parses words; what was said on stderr is in `said`. */
-static bool parse(facts_options *out, facts_command command, int argc, char **argv)
-{
-    FILE *err = fmemopen(reported, sizeof reported, "w");
-    memset(reported, 0, sizeof reported);
-    bool ok = facts_options_parse(out, command, argc, argv, err);
-    fclose(err);
-    return ok;
-}
-
-#define PARSE(out, command, ...)                                                                   \
-    parse(out, FACTS_COMMAND_##command, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), \
-          (char *[]){ __VA_ARGS__ })
 
 /* A line as a shell takes it: words, and words in single quotes. */
 static int split(char *line, char *words[32])
@@ -50,71 +36,63 @@ static void expect_parsed(const char *example)
     facts_options_free(&o);
 }
 
+/* What is wrong with a command line. */
+static const char *error_of(const char *text)
+{
+    char line[256], *words[32];
+    facts_options o;
+    snprintf(line, sizeof line, "%s", text);
+    const int count = split(line, words);
+    memset(reported, 0, sizeof reported);
+    FILE *err = fmemopen(reported, sizeof reported, "w");
+    const bool taken =
+        facts_options_parse(&o, facts_command_parse(words[0], err), count - 1, words + 1, err);
+    fclose(err);
+    facts_options_free(&o);
+    reported[strcspn(reported, "\n")] = '\0';
+    return taken ? "taken" : reported;
+}
+
+static const char *nearest(const char *word)
+{
+    static const char *const known[] = { "decide", "doctor", "list", "pass", "mask",
+                                         "gate",   "run",    "o",    "where" };
+    const char *near = facts_nearest_word(word, known, sizeof known / sizeof known[0]);
+    return near ? near : "none";
+}
+
+static const char *is_object(const char *text)
+{
+    facts_member members[8];
+    size_t count;
+    const bool taken = facts_scan_object(text, strlen(text), members, 8, &count);
+    json_t *json = json_loads(text, 0, NULL);
+    cr_expect_eq(taken, json_is_object(json), "a JSON library says otherwise: %s", text);
+    json_decref(json);
+    return taken ? "yes" : "no";
+}
+
+Test(options, answers_are_as_their_file_says)
+{
+    static const answerer kinds[] = { { "option", error_of },
+                                      { "nearest", nearest },
+                                      { "object", is_object } };
+    check_answers("options.test", kinds, 3, 60);
+}
+
 Test(options, values_come_beside_or_behind_an_equals_sign)
 {
+    char *words[] = { "smoke", "--cudnn=9.20.0", "--device", "h100-sxm",  "-o", "r",
+                      "-j4",   "--shard",        "2/3",      "--timeout", "1.5" };
     facts_options o;
-    cr_assert(PARSE(&o, DECIDE, "smoke", "--cudnn=9.20.0", "--device", "h100-sxm", "-o", "r", "-j4",
-                    "--shard", "2/3", "--timeout", "1.5"));
+    cr_assert(
+        facts_options_parse(&o, FACTS_COMMAND_DECIDE, sizeof words / sizeof *words, words, stderr));
     cr_expect_str_eq(o.words[0], "smoke");
     cr_expect_str_eq(o.cudnn, "9.20.0");
     cr_expect_str_eq(o.device, "h100-sxm");
     cr_expect_str_eq(o.output, "r");
-    cr_expect_eq(o.jobs, 4);
-    cr_expect(o.shard == 2 && o.shards == 3);
+    cr_expect(o.jobs == 4 && o.shard == 2 && o.shards == 3);
     cr_expect_float_eq(o.timeout_s, 1.5, 1e-12);
-    facts_options_free(&o);
-}
-
-Test(options, a_misspelled_option_names_the_nearest)
-{
-    facts_options o;
-    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudn", "9"));
-    cr_expect(strstr(reported, "did you mean --cudnn?") != NULL, "%s", reported);
-    facts_options_free(&o);
-}
-
-Test(options, an_option_of_another_command_is_unknown)
-{
-    facts_options o;
-    cr_expect_not(PARSE(&o, LIST, "smoke", "--cudnn", "9.20.0"));
-    facts_options_free(&o);
-    cr_expect_not(PARSE(&o, KEYS, "a", "--json"));
-    facts_options_free(&o);
-}
-
-Test(options, wrong_values_say_what_is_allowed)
-{
-    static char *const wrong[][2] = { { "--jobs", "0" },     { "--jobs", "x" },
-                                      { "--jobs", "1000" },  { "--shard", "4/3" },
-                                      { "--shard", "0/3" },  { "--shard", "1" },
-                                      { "--timeout", "-1" }, { "--timeout", "nan" },
-                                      { "--timeout", "1x" }, { "--cudnn", "" } };
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        facts_options o;
-        cr_expect_not(PARSE(&o, DECIDE, "smoke", wrong[i][0], wrong[i][1]), "%s %s", wrong[i][0],
-                      wrong[i][1]);
-        cr_expect(strstr(reported, "allowed is") != NULL, "%s", reported);
-        facts_options_free(&o);
-    }
-}
-
-Test(options, a_value_that_is_missing_is_named)
-{
-    facts_options o;
-    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudnn"));
-    cr_expect(strstr(reported, "--cudnn needs V,V") != NULL, "%s", reported);
-    facts_options_free(&o);
-}
-
-Test(options, words_are_asked_for_where_they_are_due_and_refused_where_not)
-{
-    facts_options o;
-    cr_expect_not(PARSE(&o, DECIDE, "--json"));
-    facts_options_free(&o);
-    cr_expect_not(PARSE(&o, DOCTOR, "smoke"));
-    facts_options_free(&o);
-    cr_expect(PARSE(&o, LIST, "--", "--not-an-option"));
-    cr_expect_str_eq(o.words[0], "--not-an-option");
     facts_options_free(&o);
 }
 
@@ -135,37 +113,4 @@ Test(options, help_names_the_nearest_command)
     cr_expect_eq(facts_command_parse("gaet", err), FACTS_COMMAND_COUNT);
     fclose(err);
     cr_expect(strstr(text, "did you mean gate") != NULL, "%s", text);
-}
-
-Test(options, an_option_is_given_once)
-{
-    facts_options o;
-    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudnn", "9.20.0", "--cudnn=9.27.0"));
-    cr_expect(strstr(reported, "write --cudnn 9.20.0,9.27.0") != NULL, "%s", reported);
-    facts_options_free(&o);
-    cr_expect_not(PARSE(&o, DECIDE, "smoke", "-j1", "--jobs", "2"));
-    cr_expect(strstr(reported, "--jobs is given twice; give it once") != NULL, "%s", reported);
-    facts_options_free(&o);
-    cr_expect(PARSE(&o, LIST, "smoke", "--json", "--json"));
-    facts_options_free(&o);
-}
-
-Test(nearest, fewest_mistakes_win_and_what_is_not_near_is_not_named)
-{
-    static const struct {
-        const char *asked, *near;
-    } words[] = { { "lst", "list" },      { "docter", "doctor" }, { "maks", "mask" },
-                  { "gaet", "gate" },     { "bweditch", NULL },   { "foo", NULL },
-                  { "", NULL },           { "x", NULL },          { "retry", NULL },
-                  { "decdie", "decide" }, { "decode", "decide" }, { "dcoide", "decide" },
-                  { "pasm", "pass" },     { "runn", "run" } };
-    static const char *const known[] = { "decide", "doctor", "list", "pass", "mask",
-                                         "gate",   "run",    "o",    "where" };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const char *near =
-            facts_nearest_word(words[i].asked, known, sizeof known / sizeof known[0]);
-        cr_expect(near == words[i].near ||
-                      (near && words[i].near && strcmp(near, words[i].near) == 0),
-                  "%s: %s", words[i].asked, near ? near : "none");
-    }
 }

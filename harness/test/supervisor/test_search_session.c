@@ -48,51 +48,51 @@ static const search *hunted(void)
 
 #define FUZZ "fuzz --device cpu --draws w -o r.jsonl "
 
-Test(search, every_drawn_case_is_asked_once_by_any_number_of_workers)
+/* A search with a fault, how it ends, how many cases it drew, and what it says. */
+typedef struct faulty_search {
+    const char *fault, *options;
+    int status;
+    size_t drawn;
+    const char *says, *too;
+} faulty_search;
+
+static const search *check_search(const faulty_search *x)
 {
-    setenv("FACTS_FAULT", "slow@fill=uniform", 1);
-    cr_expect_eq(facts(FUZZ "--cases 150 -j4"), 0);
+    forget_runs();
+    setenv("FACTS_FAULT", x->fault, 1);
+    cr_expect_eq(facts(FUZZ "%s --overwrite", x->options), x->status, "%s", x->fault);
     const search *h = hunted();
-    cr_expect_eq(h->drawn, 150);
-    cr_expect_eq(h->all.rows, 150);
-    cr_expect(h->all.complete);
-    cr_expect(output_says("150 cases drawn with seed 1: 150 pass"));
+    cr_expect_eq(h->drawn, x->drawn, "%s: %zu drawn", x->fault, h->drawn);
+    cr_expect(h->all.complete, "%s", x->fault);
+    cr_expect(!x->says || output_says(x->says), "%s", x->fault);
+    cr_expect(!x->too || output_says(x->too), "%s", x->fault);
+    return h;
 }
 
-Test(search, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
+/* Also by a worker that dies of the last case, or leaves by itself, while others go on. */
+Test(search, every_drawn_case_is_asked_once_and_what_kills_its_worker_is_shrunk)
 {
-    setenv("FACTS_FAULT", "crash@fill=needle", 1);
-    cr_expect_eq(facts(FUZZ "--cases 60 -j3"), 1);
-    const search *h = hunted();
-    cr_expect_eq(h->drawn, 60);
-    cr_expect_eq(h->all.starts, h->all.rows);
-    cr_expect(h->all.complete);
-    cr_expect(
-        output_says("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu"));
-    cr_expect(output_says("1 finding, "));
-}
-
-Test(search, the_last_worker_may_die_of_the_last_case)
-{
-    setenv("FACTS_FAULT", "crash", 1);
-    cr_expect_eq(facts(FUZZ "--cases 1 -j1 --where 'fill=gauss & mask=none'"), 1);
-    cr_expect(output_says("pass=fwd dtype=bf16 b=1 h=1 s=1 d=1'"));
-    cr_expect(hunted()->all.complete);
-}
-
-Test(search, a_worker_that_leaves_by_itself_is_replaced)
-{
-    setenv("FACTS_FAULT", "bye@mask=causal", 1);
-    cr_expect_eq(facts(FUZZ "--cases 60 -j2"), 0);
-    cr_expect_eq(hunted()->drawn, 60);
+    static const faulty_search searches[] = {
+        { "slow@fill=uniform", "--cases 150 -j4", 0, 150, "150 cases drawn with seed 1: 150 pass" },
+        { "bye@mask=causal", "--cases 60 -j2", 0, 60 },
+        { "crash", "--cases 1 -j1 --where 'fill=gauss & mask=none'", 1, 1,
+          "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1'" },
+        { "crash@fill=needle", "--cases 60 -j3", 1, 60,
+          "facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu",
+          "1 finding, " },
+    };
+    for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
+        const search *h = check_search(&searches[i]);
+        cr_expect(i > 0 || h->all.rows == 150);
+        cr_expect_eq(h->all.starts, h->all.rows, "%s", searches[i].fault);
+    }
 }
 
 Test(search, a_bad_end_is_found_though_workers_wait_for_more)
 {
-    setenv("FACTS_FAULT", "exit_crash", 1);
-    cr_expect_eq(facts(FUZZ "--cases 3 -j1 --where 'fill=gauss & mask=none' --steps 12"), 1);
-    cr_expect(output_says("exit_crash"));
-    const search *h = hunted();
+    const search *h = check_search(
+        &(faulty_search){ "exit_crash", "--cases 3 -j1 --where 'fill=gauss & mask=none' --steps 12",
+                          1, 3, "exit_crash" });
     cr_expect_eq(h->all.verdicts[FACTS_VERDICT_PASS], 3, "those before the end was seen: %zu",
                  h->all.verdicts[FACTS_VERDICT_PASS]);
     cr_expect_gt(h->all.verdicts[FACTS_VERDICT_EXIT_CRASH], 2);
@@ -123,7 +123,5 @@ Test(search, a_target_that_cannot_be_asked_is_exit_3)
 Test(search, nothing_new_to_draw_is_said)
 {
     put("w", "draw 5\nb=1..5\n");
-    cr_expect_eq(facts(FUZZ "--cases 1000000"), 0);
-    cr_expect_eq(hunted()->drawn, 5);
-    cr_expect(output_says("allows no further new case"));
+    check_search(&(faulty_search){ "", "--cases 1000000", 0, 5, "allows no further new case" });
 }

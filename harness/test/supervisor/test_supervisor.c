@@ -2,7 +2,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #include "../worker/running.h"
 
@@ -100,32 +99,20 @@ Test(supervisor, kill_9_of_the_supervisor_then_resume_gives_the_rows_of_an_unbro
     cr_expect_eq(s.bad, 0);
 }
 
-Test(supervisor, resume_of_a_finished_record_asks_nothing)
-{
-    setenv("FACTS_FAULT", "refuse", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
-    setenv("FACTS_FAULT", "exit_before_ready", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
-    cr_expect_eq(sum_up("r").rows, 12);
-}
+#define DECIDE_FEW "decide '" FEW "' --device cpu "
 
 /* A reference that is late is no hang of the engine. */
-Test(supervisor, resume_asks_again_what_was_late_through_us)
+Test(supervisor, resume_asks_again_what_was_late_through_us_and_nothing_more)
 {
-    setenv("FACTS_FAULT", "late_reference@d=40", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 3 -o r"), 3);
-    summary late = sum_up("r");
-    cr_expect_eq(late.verdicts[FACTS_VERDICT_PASS], 11);
-    cr_expect_eq(late.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
-    cr_expect(lines_with("r", "the reference was not ready in time") == 1);
+    check_run(&(faulty_run){ "late_reference@d=40", DECIDE_FEW "-j 1 --timeout 3", 3, 12, 1,
+                             FACTS_VERDICT_INCONCLUSIVE, "the reference was not ready in time" });
     setenv("FACTS_FAULT", "refuse@d=40", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0,
-                 "what was asked again counts alone");
+    cr_expect_eq(facts(DECIDE_FEW "--resume -o r"), 0, "what was asked again counts alone");
     summary s = sum_up("r");
     cr_expect(s.rows == 13 && s.names == 12 && s.complete, "%zu rows", s.rows);
     cr_expect_eq(s.verdicts[FACTS_VERDICT_UNSUPPORTED], 1);
     setenv("FACTS_FAULT", "exit_before_ready", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(facts(DECIDE_FEW "--resume -o r"), 0);
     cr_expect_eq(sum_up("r").rows, 13, "it has its answer");
 }
 
@@ -142,14 +129,19 @@ Test(supervisor, of_what_was_late_all_configurations_are_asked_again)
     cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
 }
 
-Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
+/* Changes FOLDER/r, or makes it, with a line of shell. */
+static void change(const char *line)
 {
     char command[256];
+    snprintf(command, sizeof command, "cd %s && %s", folder, line);
+    cr_assert_eq(system(command), 0);
+}
+
+Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
+{
     cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu -o whole"), 0);
     /* run, start, target and the rows of configurations 0 and 1 */
-    snprintf(command, sizeof command,
-             "cd %s && grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r", folder);
-    cr_assert_eq(system(command), 0);
+    change("grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r");
     cr_assert_eq(sum_up("r").rows, 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
     summary s = sum_up("r");
@@ -159,23 +151,13 @@ Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
 
 Test(supervisor, a_row_with_an_unknown_verdict_is_asked_again)
 {
-    char command[256];
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
-    snprintf(command, sizeof command,
-             "cd %s && sed -i '0,/\"verdict\":\"pass\"/s//\"verdict\":\"banana\"/' r", folder);
-    cr_assert_eq(system(command), 0);
+    cr_expect_eq(facts(DECIDE_FEW "-o r"), 0);
+    change("sed -i '0,/\"verdict\":\"pass\"/s//\"verdict\":\"banana\"/' r");
     cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_COUNT], 1);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(facts(DECIDE_FEW "--resume -o r"), 0);
     summary s = sum_up("r");
     cr_expect(s.rows == 13 && s.names == 12 && s.verdicts[FACTS_VERDICT_PASS] == 12, "%zu rows",
               s.rows);
-}
-
-Test(supervisor, resume_of_another_suite_is_refused)
-{
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
-    cr_expect_eq(facts("decide 'pass=bwd d=64' --device cpu --resume -o r"), 2);
-    cr_expect(output_says("holds another suite"));
 }
 
 Test(supervisor, an_interrupt_keeps_what_is_there_and_resume_does_the_rest)
@@ -221,7 +203,7 @@ static bool has_handled_signals(pid_t pid)
 Test(supervisor, a_second_signal_ends_it_at_once)
 {
     setenv("FACTS_FAULT", "hang", 1);
-    pid_t child = start("decide '" FEW "' --device cpu -j 2 --timeout 1000 -o r");
+    pid_t child = start(DECIDE_FEW "-j 2 --timeout 1000 -o r");
     until_a_case_starts("r");
     kill(child, SIGINT);
     while (!has_handled_signals(child))
@@ -233,52 +215,65 @@ Test(supervisor, a_second_signal_ends_it_at_once)
     cr_expect_eq(sum_up("r").rows, 0, "no verdict on what we killed ourselves");
 }
 
-Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
+static int facts_on_40_kB(void)
 {
     char command[1024];
-    const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command,
-             "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY
-             "' --device cpu -o r >/dev/null 2>&1",
-             folder, bin);
-    int status = system(command);
-    cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
-    summary s = sum_up("r");
-    cr_expect_gt(s.rows, 10);
-    cr_expect_lt(s.rows, 200);
-    cr_expect_leq(s.bad, 1, "only the last line may be torn");
-    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 0);
-    s = sum_up("r");
-    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
-    cr_expect_eq(s.names, 200);
-}
-
-Test(supervisor, what_no_record_can_take_is_not_asked)
-{
-    char command[1024];
-    put("go", "");
-    setenv("FACTS_FAULT", "hold@d=1600", 1);
     snprintf(command, sizeof command,
              "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY
              "' --device cpu -o r >/dev/null 2>&1",
              folder, getenv("FACTS_BIN"));
-    int status = system(command);
-    cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
+    const int status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
+{
+    cr_expect_eq(facts_on_40_kB(), 3);
+    summary s = sum_up("r");
+    cr_expect(s.rows > 10 && s.rows < 200, "%zu rows", s.rows);
+    cr_expect_leq(s.bad, 1, "only the last line may be torn");
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 0);
+    s = sum_up("r");
+    cr_expect(s.rows == 200 && s.names == 200, "%zu rows", s.rows);
+}
+
+Test(supervisor, what_no_record_can_take_is_not_asked)
+{
+    put("go", "");
+    setenv("FACTS_FAULT", "hold@d=1600", 1);
+    cr_expect_eq(facts_on_40_kB(), 3);
     cr_expect_eq(lines_with("held", "d=1600"), 0, "it went on to a case whose row has no place");
 }
 
-Test(supervisor, a_record_that_cannot_be_opened_is_one_line_and_exit_3)
+/* A record that is there is neither overwritten unasked, nor asked again, nor gone on with by
+ * another suite. */
+Test(supervisor, what_cannot_be_asked_is_one_line_and_its_exit)
 {
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o /nowhere/r"), 3);
-    cr_expect(output_says("/nowhere/r: its folder does not exist"));
-}
-
-Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
-{
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 2);
-    cr_expect(output_says("--resume continues it"));
+    static const struct {
+        const char *command;
+        int status;
+        const char *says;
+    } rows[] = {
+        { DECIDE_FEW "-o r", 0, "" },
+        { DECIDE_FEW "-o r", 2, "--resume continues it" },
+        { DECIDE_FEW "--resume -o r", 0, "" },
+        { "decide 'pass=bwd d=64' --device cpu --resume -o r", 2, "holds another suite" },
+        { DECIDE_FEW "-o /nowhere/r", 3, "/nowhere/r: its folder does not exist" },
+        { "decide 'pass=fwd d=64' --where 'd.qk>100' --device cpu -o s", 5, "" },
+        { "decide 'pass=fwd dd=64' --device cpu -o s", 2, "" },
+        { "decide 'pass=fwd d=64' --device nowhere -o s", 2, "" },
+        { "frobnicate", 2, "" },
+        { "compile 'pass=fwd d=64' --device cpu -o s", 2, "--plan-dir DIR is missing" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(facts("%s", rows[i].command), rows[i].status, "%s", rows[i].command);
+        cr_expect(output_says(rows[i].says), "%s", rows[i].command);
+        setenv("FACTS_FAULT", "exit_before_ready", 1);
+    }
     cr_expect_eq(sum_up("r").rows, 12);
+    setenv("FACTS_WORKER", "/nowhere/worker", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o s"), 3);
+    cr_expect(output_says("/nowhere/worker"));
 }
 
 Test(supervisor, two_runs_never_write_one_record)
@@ -323,10 +318,10 @@ Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)
 {
     put("newer", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd "
                  "dtype=bf16\",\"verdict\":\"splendid\"}\n");
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o newer --resume"), 2);
+    cr_expect_eq(facts(DECIDE_FEW "-o newer --resume"), 2);
     cr_expect_eq(facts("calibrate --from newer"), 2);
     cr_expect(output_says("newer: was written by a newer FACTS (format 2; this version reads 1)"));
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o a"), 0);
+    cr_expect_eq(facts(DECIDE_FEW "-o a"), 0);
     put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":"
                 "\"x\",\"complete\":true}}\n");
     cr_expect_eq(facts("merge -o both same a --force"), 0,
@@ -335,34 +330,14 @@ Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)
 
 Test(supervisor, a_half_written_record_is_not_called_whole)
 {
-    char path[256];
-    struct stat info;
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o torn"), 0);
-    snprintf(path, sizeof path, "%s/torn", folder);
-    cr_assert(stat(path, &info) == 0 && truncate(path, info.st_size - 150) == 0);
+    cr_expect_eq(facts(DECIDE_FEW "-o torn"), 0);
+    change("truncate -s -150 torn");
     cr_expect_eq(facts("merge -o out2 torn"), 4);
     cr_expect(output_says("could not be parsed"));
-    cr_expect_eq(facts("decide '" FEW "' --device cpu -o torn --resume"), 0);
+    cr_expect_eq(facts(DECIDE_FEW "-o torn --resume"), 0);
     summary s = sum_up("torn");
     cr_expect(s.names == 12 && s.bad == 0, "%zu names, %zu bad", s.names, s.bad);
     cr_expect_eq(facts("merge -o out3 torn"), 0);
-}
-
-Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
-{
-    cr_expect_eq(facts("decide 'pass=fwd d=64' --where 'd.qk>100' --device cpu -o r"), 5);
-    cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
-    cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
-    cr_expect_eq(facts("frobnicate"), 2);
-    cr_expect_eq(facts("compile 'pass=fwd d=64' --device cpu -o r"), 2);
-    cr_expect(output_says("--plan-dir DIR is missing"));
-}
-
-Test(supervisor, a_missing_worker_is_exit_3)
-{
-    setenv("FACTS_WORKER", "/nowhere/worker", 1);
-    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 3);
-    cr_expect(output_says("/nowhere/worker"));
 }
 
 static bool find_groups(void *context, const facts_line *line)
@@ -377,11 +352,7 @@ Test(supervisor, the_run_says_why_each_group_exists)
 {
     char path[256], reported[256] = "";
     facts_read_counts counts;
-    snprintf(path, sizeof path, "%s/two.cases", folder);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fputs("name: one\nwhy: the \"first\"\npass=fwd d=8,16\nname: two\npass=fwd d=24\n", file);
-    fclose(file);
+    put("two.cases", "name: one\nwhy: the \"first\"\npass=fwd d=8,16\nname: two\npass=fwd d=24\n");
     cr_expect_eq(facts("decide two.cases --device cpu -o r"), 0);
     snprintf(path, sizeof path, "%s/r", folder);
     cr_assert(facts_record_read(path, find_groups, reported, &counts));
@@ -412,42 +383,32 @@ static bool see_threshold(void *context, const facts_line *line)
     return true;
 }
 
+static changes run_thresholds(int jobs, const char *cases)
+{
+    char path[128];
+    facts_read_counts counts;
+    changes c = { .rows = 0 };
+    facts("decide 'pass=fwd d=8..64:8 %s' --device cpu -j %d --overwrite -o r", cases, jobs);
+    snprintf(path, sizeof path, "%s/r", folder);
+    cr_assert(facts_record_read(path, see_threshold, &c, &counts));
+    cr_expect(sum_up("r").complete);
+    return c;
+}
+
 /* A worker starts again for another threshold of rescale=: whatever their order, cases of one
  * threshold are asked together. */
 Test(supervisor, a_worker_keeps_its_threshold_as_long_as_it_has_cases)
 {
-    static const char *const thresholds[] = { "auto,8,2", "1,2,3,4,5,6,7,8,9,10,11,auto" };
-    static const size_t most[] = { 2, 1 << 30 };
-    for (size_t i = 0; i < 2; i++) {
-        char command[256], path[128];
-        facts_read_counts counts;
-        changes c = { .rows = 0 };
-        snprintf(command, sizeof command,
-                 "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r",
-                 thresholds[i]);
-        cr_expect_eq(facts(command), 0);
-        snprintf(path, sizeof path, "%s/r", folder);
-        cr_assert(facts_record_read(path, see_threshold, &c, &counts));
-        cr_expect_eq(c.rows, i ? 96 : 24, "%zu", c.rows);
-        cr_expect_leq(c.changes, most[i], "%zu changes", c.changes);
-        cr_expect_geq(c.changes, 2, "%zu changes", c.changes);
-    }
+    const changes few = run_thresholds(1, "rescale=auto,8,2"),
+                  many = run_thresholds(1, "rescale=1,2,3,4,5,6,7,8,9,10,11,auto");
+    cr_expect(few.rows == 24 && few.changes == 2, "%zu rows, %zu changes", few.rows, few.changes);
+    cr_expect(many.rows == 96 && many.changes >= 2, "%zu rows", many.rows);
 }
 
 /* Also of those that are asked again, as their worker died. */
 Test(supervisor, every_case_of_every_threshold_has_its_row)
 {
     setenv("FACTS_FAULT", "crash_config1@d=40", 1);
-    for (int jobs = 1; jobs <= 3; jobs++) {
-        char path[128];
-        facts_read_counts counts;
-        changes c = { .rows = 0 };
-        facts("decide 'pass=fwd d=8..64:8 engine=all rescale=auto,8,2' --device cpu -j %d "
-              "--overwrite -o r",
-              jobs);
-        snprintf(path, sizeof path, "%s/r", folder);
-        cr_assert(facts_record_read(path, see_threshold, &c, &counts));
-        cr_expect_eq(c.rows, 24 * 4, "%d: %zu", jobs, c.rows);
-        cr_expect(sum_up("r").complete);
-    }
+    for (int jobs = 1; jobs <= 3; jobs++)
+        cr_expect_eq(run_thresholds(jobs, "engine=all rescale=auto,8,2").rows, 24 * 4, "%d", jobs);
 }

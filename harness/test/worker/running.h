@@ -205,4 +205,44 @@ static inline void until_a_case_starts(const char *record)
     until_lines(record, "{\"start\"", 1);
 }
 
+/* What marks of an earlier run would change: its output, and who has lived. */
+static inline void forget_runs(void)
+{
+    char command[192];
+    snprintf(command, sizeof command,
+             "cd %s && rm -f out held go lost ready.* born.* met.* asked.*", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+/* A run with a fault: all its rows pass, but `odd` of them. */
+typedef struct faulty_run {
+    const char *fault, *command;
+    int status;
+    size_t rows, odd;
+    facts_verdict verdict;           /* of the odd ones */
+    const char *reason, *says, *too; /* in the record; in the output; NULL: nothing special */
+} faulty_run;
+
+static inline summary check_run(const faulty_run *x)
+{
+    forget_runs();
+    setenv("FACTS_FAULT", x->fault, 1);
+    cr_expect_eq(facts("%s --overwrite -o r", x->command), x->status, "%s", x->fault);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, x->rows, "%s: %zu rows", x->fault, s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], x->rows - x->odd, "%s: %zu pass", x->fault,
+                 s.verdicts[FACTS_VERDICT_PASS]);
+    cr_expect(!x->odd || s.verdicts[x->verdict] == x->odd, "%s: %zu", x->fault,
+              s.verdicts[x->verdict]);
+    cr_expect(s.bad == 0 && (s.complete || x->status == 3), "%s", x->fault);
+    cr_expect(!x->reason || lines_with("r", x->reason) > 0, "%s: %s", x->fault, s.last_reason);
+    cr_expect(!x->says || output_says(x->says), "%s", x->fault);
+    cr_expect(!x->too || output_says(x->too), "%s", x->fault);
+    return s;
+}
+
+#define CHECK_RUNS(runs)                                                                           \
+    for (size_t run = 0; run < sizeof runs / sizeof *runs; run++)                                  \
+    check_run(&runs[run])
+
 #endif

@@ -1,14 +1,8 @@
 /* The real worker, as the supervisor starts it, on the cpu. */
-#include <criterion/criterion.h>
-#include <jansson.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define TARGET "{\"target\":{\"device\":{\"kind\":\"cpu\"},\"threads\":2}}\n"
+#include "asking.h"
 
 typedef struct answer {
     char *out;
@@ -63,88 +57,42 @@ static void leave(answer *a)
     free(a->out);
 }
 
-static const char *text_at(const answer *a, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(a->last, "row"), key));
-    return text ? text : "";
-}
+#define FORWARD "pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 "
+#define SMALL "dtype=bf16 b=2 h=2 s=40 d=32 "
 
-static const char *reason(const answer *a, const char *key)
+Test(worker, fills_layouts_gaps_and_lengths_pass_and_what_is_wrong_is_named)
 {
-    const char *text = json_string_value(
-        json_object_get(json_object_get(json_object_get(a->last, "row"), "reason"), key));
-    return text ? text : "";
-}
-
-static answer run(const char *name)
-{
-    char input[2000];
-    snprintf(input, sizeof input, TARGET "{\"id\":3,\"case\":\"%s\",\"do\":\"run\"}\n", name);
-    return say(input);
-}
-
-static void passes(const char *name)
-{
-    answer a = run(name);
-    cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 0);
-    cr_expect_str_eq(text_at(&a, "verdict"), "pass", "%s\n%s", name, a.out);
-    cr_expect(json_is_true(json_object_get(a.last, "last")));
-    cr_expect_eq(json_integer_value(json_object_get(a.last, "id")), 3);
-    leave(&a);
-}
-
-Test(worker, forward_passes_with_every_fill)
-{
-    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats");
-    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats fill=needle mask=causal");
-    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=neglse");
-    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats fill=stair_up");
-    passes("pass=fwd dtype=f32 b=1 h=2 s=96 d=64 want=stats fill=spiky");
-    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=uniform");
-    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 fill=stair_dn want=stats+max+sum_exp");
-}
-
-Test(worker, backward_passes_with_every_fill)
-{
-    passes("pass=bwd dtype=bf16 b=1 h=4/2 s=96 d=64");
-    passes("pass=bwd dtype=bf16 b=1 h=2 s=64/96 d=64 fill=needle mask=causal_br");
-    passes("pass=bwd dtype=f16 b=1 h=2 s=64 d=64 fill=neglse");
-    passes("pass=bwd dtype=bf16 b=1 h=2 s=96 d=64 fill=stair_up repeat=3");
-}
-
-Test(worker, layouts_gaps_and_lengths_pass)
-{
-    passes("pass=bwd dtype=bf16 b=2 h=2 s=40 d=32 layout=bs3hd");
-    passes("pass=bwd dtype=bf16 b=2 h=2 s=40 d=32 layout=sbhd_sb2hd stride=gap:8");
-    passes("pass=bwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5");
-    passes("pass=fwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5 want=stats poison=nan");
-    passes("pass=fwd dtype=bf16 b=2 h=2 s=40 d=32 stride=broadcast:k.b+v.b");
-    passes("pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats");
-    passes("pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats");
-    passes("pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd");
-}
-
-Test(worker, what_nothing_implements_is_unsupported_and_named)
-{
-    answer a = run("pass=fwd dtype=bf16 b=4097 padding=full");
-    cr_expect_str_eq(text_at(&a, "verdict"), "unsupported");
-    cr_expect_str_eq(reason(&a, "class"), "internal");
-    cr_expect_eq(strncmp(reason(&a, "text"), "padding", 7), 0);
-    leave(&a);
-}
-
-Test(worker, a_bad_problem_is_unsupported_and_says_why)
-{
-    answer a = run("pass=fwd dtype=bf16 h=5/2");
-    cr_expect_str_eq(text_at(&a, "verdict"), "unsupported");
-    cr_expect_str_eq(reason(&a, "class"), "bad_problem");
-    leave(&a);
+    static const asked cases[] = {
+        { FORWARD "want=stats", "pass" },
+        { FORWARD "want=stats fill=needle mask=causal", "pass" },
+        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=neglse", "pass" },
+        { FORWARD "want=stats fill=stair_up", "pass" },
+        { "pass=fwd dtype=f32 b=1 h=2 s=96 d=64 want=stats fill=spiky", "pass" },
+        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=uniform", "pass" },
+        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 fill=stair_dn want=stats+max+sum_exp", "pass" },
+        { "pass=bwd dtype=bf16 b=1 h=4/2 s=96 d=64", "pass" },
+        { "pass=bwd dtype=bf16 b=1 h=2 s=64/96 d=64 fill=needle mask=causal_br", "pass" },
+        { "pass=bwd dtype=f16 b=1 h=2 s=64 d=64 fill=neglse", "pass" },
+        { "pass=bwd dtype=bf16 b=1 h=2 s=96 d=64 fill=stair_up repeat=3", "pass" },
+        { "pass=bwd " SMALL "layout=bs3hd", "pass" },
+        { "pass=bwd " SMALL "layout=sbhd_sb2hd stride=gap:8", "pass" },
+        { "pass=bwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5", "pass" },
+        { "pass=fwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5 want=stats poison=nan",
+          "pass" },
+        { "pass=fwd " SMALL "stride=broadcast:k.b+v.b", "pass" },
+        { "pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats", "pass" },
+        { "pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats", "pass" },
+        { "pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd", "pass" },
+        { "pass=fwd dtype=bf16 b=4097 padding=full", "unsupported", NULL, "internal", "padding" },
+        { "pass=fwd dtype=bf16 h=5/2", "unsupported", NULL, "bad_problem", "h" },
+    };
+    CHECK_ROWS(cases);
 }
 
 Test(worker, nothing_left_of_all_configurations_is_said)
 {
-    answer a = say(TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 "
-                          "engine=all\",\"do\":\"decide\",\"from_config\":99}\n");
+    answer a = say(CPU_TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 "
+                              "engine=all\",\"do\":\"decide\",\"from_config\":99}\n");
     cr_expect(json_is_true(json_object_get(a.last, "none")) &&
                   json_is_true(json_object_get(a.last, "last")),
               "%s", a.out);
@@ -153,7 +101,7 @@ Test(worker, nothing_left_of_all_configurations_is_said)
 
 Test(worker, no_requests_is_a_clean_end)
 {
-    answer a = say(TARGET);
+    answer a = say(CPU_TARGET);
     cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 0);
     cr_expect_eq(a.lines, 1);
     leave(&a);
@@ -161,8 +109,8 @@ Test(worker, no_requests_is_a_clean_end)
 
 Test(worker, garbage_ends_it_with_2)
 {
-    static const char *const bad[] = { "", "hello\n", "{\"target\":7}\n", TARGET "what?\n",
-                                       TARGET "{\"id\":1}\n" };
+    static const char *const bad[] = { "", "hello\n", "{\"target\":7}\n", CPU_TARGET "what?\n",
+                                       CPU_TARGET "{\"id\":1}\n" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         answer a = say(bad[i]);
         cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 2, "%s: %d", bad[i], a.status);
@@ -192,8 +140,8 @@ Test(worker, dump_writes_what_it_names)
     char folder[] = "/tmp/facts-dump-XXXXXX", input[600], path[700];
     cr_assert(mkdtemp(folder));
     snprintf(input, sizeof input,
-             TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 "
-                    "d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n",
+             CPU_TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 "
+                        "d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n",
              folder);
     answer a = say(input);
     json_t *names = json_object_get(json_object_get(a.last, "row"), "dumped");

@@ -1,12 +1,6 @@
 /* How a call is made, through the real worker on the cpu; and the problem of the forward that goes
  * before a captured backward. */
-#include <criterion/criterion.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "case/keys/keys.h"
+#include "asking.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
 #include "fattn/device.h"
@@ -19,45 +13,6 @@
 #include "worker/target/derived_layouts.h"
 
 #define SMALL "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
-
-/* The last row of one case. */
-static json_t *run(const char *name)
-{
-    char command[8000], line[1 << 16], *last = NULL;
-    const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command,
-             "printf '%%s\\n' '{\"target\":{\"device\":{\"kind\":\"cpu\"},\"threads\":2}}' "
-             "'{\"id\":1,\"case\":\"%s\",\"do\":\"run\"}' | %s/facts-worker",
-             name, bin ? bin : "bin");
-    FILE *out = popen(command, "r");
-    cr_assert(out);
-    while (fgets(line, sizeof line, out)) {
-        free(last);
-        last = strdup(line);
-    }
-    cr_assert_eq(pclose(out), 0);
-    json_t *reply = json_loads(last ? last : "", 0, NULL);
-    json_t *row = json_incref(json_object_get(reply, "row"));
-    cr_assert(row, "%s: %s", name, last);
-    json_decref(reply);
-    free(last);
-    return row;
-}
-
-static void expect(const char *name, const char *verdict, const char *reason_class,
-                   const char *word)
-{
-    json_t *row = run(name), *reason = json_object_get(row, "reason");
-    const char *text = json_string_value(json_object_get(reason, "text")),
-               *found = json_string_value(json_object_get(reason, "class"));
-    cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), verdict, "%s: %s", name,
-                     text ? text : "");
-    if (reason_class)
-        cr_expect_str_eq(found ? found : "", reason_class, "%s", name);
-    if (word)
-        cr_expect(text && strstr(text, word), "%s: %s", name, text ? text : "");
-    json_decref(row);
-}
 
 static facts_problem resolved(const char *name)
 {
@@ -79,10 +34,9 @@ Test(exec, one_backward_in_five_reads_its_own_forward)
         facts_problem p = resolved(name), q = resolved(other);
         cr_expect_eq(p.own_forward, q.own_forward, "every engine of a case reads the same");
         if (own == 0 && p.own_forward) {
-            json_t *row = run(name);
-            cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), "pass");
-            cr_expect_str_eq(json_string_value(json_object_get(row, "inputs_from")), "forward");
-            json_decref(row);
+            json_t *rows = check_rows(&(asked){ name, "pass" }, 1);
+            cr_expect_str_eq(text_at(json_array_get(rows, 0), "inputs_from"), "forward");
+            json_decref(rows);
         }
         own += p.own_forward;
     }
@@ -90,39 +44,30 @@ Test(exec, one_backward_in_five_reads_its_own_forward)
     cr_expect_not(resolved("pass=fwd " SMALL).own_forward);
 }
 
-Test(exec, many_repetitions_over_garbage_are_bitwise)
+Test(exec, repeats_bias_modifications_and_policies_reach_the_call)
 {
-    expect("pass=fwd " SMALL "repeat=20 want=stats lens=40+17/33+56", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "repeat=8 deterministic=1", "pass", NULL, NULL);
-}
-
-Test(exec, what_the_cpu_has_not_is_refused_by_name)
-{
-    expect("pass=fwd " SMALL "exec=graph", "unsupported", "unsupported", "CUDA graphs");
-    expect("pass=bwd " SMALL "exec=graph_update", "unsupported", "unsupported", "CUDA graphs");
-    expect("pass=fwd " SMALL "exec=graph_native", "unsupported", "unsupported", "graphs");
-    expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "unsupported", "other shapes");
-}
-
-Test(exec, bias_and_modifications_reach_the_call)
-{
-    expect("pass=fwd " SMALL "bias=1hss", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "bias=b1ss dbias=1", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "mod=relpos", "pass", NULL, NULL);
-    expect("pass=bwd " SMALL "mod=document:3", "pass", NULL, NULL);
-}
-
-Test(exec, the_cpu_answers_whatever_the_policy)
-{
-    static const char *const words[] = { "cudnn", "math", "any", "guard" };
-    char name[200];
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        snprintf(name, sizeof name, "pass=fwd %s%s%s", SMALL, "policy=", words[i]);
-        json_t *row = run(name);
-        cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), "pass");
-        cr_expect_str_eq(json_string_value(json_object_get(row, "backend")), "cpu");
-        json_decref(row);
-    }
+    static const asked cases[] = {
+        { "pass=fwd " SMALL "policy=cudnn", "pass" },
+        { "pass=fwd " SMALL "policy=math", "pass" },
+        { "pass=fwd " SMALL "policy=any", "pass" },
+        { "pass=fwd " SMALL "policy=guard", "pass" },
+        { "pass=fwd " SMALL "repeat=20 want=stats lens=40+17/33+56", "pass" },
+        { "pass=bwd " SMALL "repeat=8 deterministic=1", "pass" },
+        { "pass=fwd " SMALL "bias=1hss", "pass" },
+        { "pass=bwd " SMALL "bias=b1ss dbias=1", "pass" },
+        { "pass=bwd " SMALL "mod=relpos", "pass" },
+        { "pass=bwd " SMALL "mod=document:3", "pass" },
+        { "pass=fwd " SMALL "exec=graph", "unsupported", NULL, "unsupported", "CUDA graphs" },
+        { "pass=bwd " SMALL "exec=graph_update", "unsupported", NULL, "unsupported",
+          "CUDA graphs" },
+        { "pass=fwd " SMALL "exec=graph_native", "unsupported", NULL, "unsupported", "graphs" },
+        { "pass=fwd " SMALL "exec=override_shape", "unsupported", NULL, "unsupported",
+          "other shapes" },
+    };
+    json_t *rows = check_rows(cases, sizeof cases / sizeof *cases);
+    for (size_t i = 0; i < 4; i++)
+        cr_expect_str_eq(text_at(json_array_get(rows, i), "backend"), "cpu", "whatever the policy");
+    json_decref(rows);
 }
 
 Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
@@ -237,49 +182,47 @@ static void expect_other_contents(fattn_context *context, const char *text)
 
 Test(exec, while_a_graph_is_recorded_the_arrays_hold_another_legal_call)
 {
+    static const char *const cases[] = {
+        "pass=fwd " SMALL "padding=random",
+        "pass=bwd b=4 h=2 s=40 d=32 lens=1+40+0+2/1+40+0+1",
+        "pass=fwd " SMALL "padding=full cu=both",
+        "pass=fwd " SMALL "padding=one lens_shape=bcast",
+        "pass=bwd b=4 h=2 s=40 d=32 layout=thd lens=7+-1+40+1/9+-1+33+2 slots=+3",
+        "pass=bwd " SMALL "layout=thd padding=random offsets=i64 rmult=tokens",
+        "pass=fwd b=3 h=2 s=1/40 d=32 q=thd o=thd padding=random",
+        "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16",
+        "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16 table=packed",
+        "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=v:32 table=shared",
+        "pass=fwd " SMALL "scale=tensor softmax=sink alibi=1",
+        "pass=bwd " SMALL "softmax=off_by_one dropout=0.1 rng_dtype=i32",
+        "pass=bwd " SMALL "dropout=0.1 dropout_mask=1",
+        "pass=fwd b=1 h=2 s=100/280 d=32 blockmask=random rope=1",
+        "pass=bwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=pow2",
+        "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd",
+        "pass=bwd dtype=mxe4m3 b=2 h=2 s=128 d=64",
+    };
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_context *context;
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK);
-    expect_other_contents(context, "pass=fwd " SMALL "padding=random");
-    expect_other_contents(context, "pass=bwd b=4 h=2 s=40 d=32 lens=1+40+0+2/1+40+0+1");
-    expect_other_contents(context, "pass=fwd " SMALL "padding=full cu=both");
-    expect_other_contents(context, "pass=fwd " SMALL "padding=one lens_shape=bcast");
-    expect_other_contents(
-        context, "pass=bwd b=4 h=2 s=40 d=32 layout=thd lens=7+-1+40+1/9+-1+33+2 slots=+3");
-    expect_other_contents(context,
-                          "pass=bwd " SMALL "layout=thd padding=random offsets=i64 rmult=tokens");
-    expect_other_contents(context, "pass=fwd b=3 h=2 s=1/40 d=32 q=thd o=thd padding=random");
-    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16");
-    expect_other_contents(context,
-                          "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16 table=packed");
-    expect_other_contents(context,
-                          "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=v:32 table=shared");
-    expect_other_contents(context, "pass=fwd " SMALL "scale=tensor softmax=sink alibi=1");
-    expect_other_contents(context,
-                          "pass=bwd " SMALL "softmax=off_by_one dropout=0.1 rng_dtype=i32");
-    expect_other_contents(context, "pass=bwd " SMALL "dropout=0.1 dropout_mask=1");
-    expect_other_contents(context, "pass=fwd b=1 h=2 s=100/280 d=32 blockmask=random rope=1");
-    expect_other_contents(context, "pass=bwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=pow2");
-    expect_other_contents(context, "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd");
-    expect_other_contents(context, "pass=bwd dtype=mxe4m3 b=2 h=2 s=128 d=64");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_other_contents(context, cases[i]);
     fattn_context_destroy(context);
 }
 
 /* The forward that shows what a backward drops has Stats of f32, as no forward writes others. */
 Test(exec, dropout_of_a_backward_with_16_bit_stats_is_shown_by_its_forward)
 {
-    static facts_problem asked;
+    static facts_problem kept;
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     facts_worker worker = { .device = FACTS_DEVICE_CPU };
     fattn_plan *plan = NULL;
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&worker.context, &options), FATTN_OK);
     const facts_problem p = resolved("pass=bwd " SMALL "dropout=0.1 stats_dtype=bf16");
-    cr_assert_eq(facts_kept_plan(&plan, &asked, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK,
+    cr_assert_eq(facts_kept_plan(&plan, &kept, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK,
                  "%s", fattn_last_error());
-    cr_expect(asked.ask.pass == FATTN_FORWARD &&
-              asked.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
+    cr_expect(kept.ask.pass == FATTN_FORWARD && kept.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
     fattn_plan_destroy(plan);
     fattn_context_destroy(worker.context);
 }

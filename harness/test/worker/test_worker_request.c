@@ -1,10 +1,8 @@
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "../answer_lines.h"
 #include "case/words/rescale.h"
+#include "fattn/policy.h"
 #include "worker/replace.h"
+#include "worker/target/errata.h"
 #include "worker/target/request.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
@@ -64,50 +62,49 @@ Test(request, what_is_not_said_is_the_default)
               r.dump[0] == '\0');
 }
 
-Test(request, garbage_is_refused_with_one_line)
+static const char *errata_error(const char *json)
 {
-    static const char *const bad[] = {
-        "",
-        "x",
-        "[]",
-        "null",
-        "{",
-        "{}",
-        "{\"id\":1}",
-        "{\"id\":\"1\",\"case\":\"a\",\"do\":\"run\"}",
-        "{\"id\":-1,\"case\":\"a\",\"do\":\"run\"}",
-        "{\"id\":1,\"case\":7,\"do\":\"run\"}",
-        "{\"id\":1,\"case\":\"a\",\"do\":\"fly\"}",
-        "{\"id\":1,\"case\":\"a\\u0000b\",\"do\":\"run\"}",
-        "{\"id\":1,\"id\":2,\"case\":\"a\",\"do\":\"run\"}",
-        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"from_config\":-1}",
-        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"trace\":1}",
-        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"fresh\":1}",
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        facts_request r;
-        facts_error error = { 0 };
-        cr_expect_not(request(&r, bad[i], &error), "%s", bad[i]);
-        cr_expect(error.text[0] != '\0' && !strchr(error.text, '\n'), "%s", bad[i]);
-    }
+    static facts_error error;
+    facts_errata *errata = (facts_errata *)&error;
+    error = (facts_error){ 0 };
+    cr_expect_not(facts_errata_read(&errata, json, &error), "%s", json);
+    cr_expect(!errata && fattn_policy_depth() == 0);
+    return error.text;
 }
 
-Test(request, a_target_without_its_device_is_refused)
+static const char *rules_error(const char *rules)
 {
-    static const char *const bad[] = {
-        "{\"target\":{}}",
-        "{\"target\":[]}",
-        "{\"target\":{\"device\":{\"kind\":\"moon\"}}}",
-        "{\"target\":{\"device\":{\"kind\":\"described\"}}}",
-        "{\"target\":{\"device\":{\"kind\":\"gpu\",\"ordinal\":-1}}}",
-        "{\"target\":{\"cudnn_dir\":7,\"device\":{\"kind\":\"cpu\"}}}",
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        facts_target_request t;
-        facts_error error = { 0 };
-        cr_expect_not(target(&t, bad[i], &error), "%s", bad[i]);
-        cr_expect(error.text[0] != '\0' && t.device_json == NULL, "%s", bad[i]);
-    }
+    char json[2048];
+    snprintf(json, sizeof json, "{\"version\":1,\"rules\":[%s]}", rules);
+    return errata_error(json);
+}
+
+static const char *request_error(const char *line)
+{
+    static facts_error error;
+    facts_request r;
+    error = (facts_error){ 0 };
+    cr_expect_not(request(&r, line, &error), "%s", line);
+    return error.text;
+}
+
+static const char *target_error(const char *line)
+{
+    static facts_error error;
+    facts_target_request t;
+    error = (facts_error){ 0 };
+    cr_expect_not(target(&t, line, &error), "%s", line);
+    cr_expect_null(t.device_json);
+    return error.text;
+}
+
+Test(request, what_is_wrong_is_said_in_one_line)
+{
+    static const answerer kinds[] = { { "errata", errata_error },
+                                      { "rules", rules_error },
+                                      { "request", request_error },
+                                      { "target", target_error } };
+    check_answers("worker.test", kinds, sizeof kinds / sizeof *kinds, 50);
 }
 
 Test(request, a_case_longer_than_any_name_is_refused)
