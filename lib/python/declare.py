@@ -4,17 +4,30 @@
 usage: lib/python/declare.py > lib/python/fattn/abi.py
 
 The compiler's preprocessor ($CC, cc) expands the headers. This script reads what is left: structs, enums, functions. A test compares its output with
-the file, so that no declaration is written by hand.
+the file, so that no declaration is written by hand. It prints the functions, structs and constants that the module names.
 """
 
+import itertools
 import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 
+MODULE = pathlib.Path(__file__).resolve().parent / "fattn"
 HEADERS = pathlib.Path(__file__).resolve().parent.parent / "include/fattn"
+HEAD = '''"""The headers of libfattn for ctypes: what the module uses. Made by declare.py; do not edit."""
+
+from ctypes import CFUNCTYPE, POINTER, Structure
+from ctypes import c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64
+from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
+
+
+def _all(kind, names):
+    return [(name, kind) for name in names.split()]
+'''
 SCALARS = {
     "int": "c_int",
     "int32_t": "c_int32",
@@ -209,44 +222,74 @@ def split_arguments(text):
     return split(re.sub(r"\([^()]*\)", lambda inner: inner[0].replace(",", ""), text), ",")
 
 
+def used():
+    """A pattern of the names that the module's other files say; a name that ends in _ begins others."""
+    texts = (path.read_text() for path in MODULE.glob("*.py") if path.name != "abi.py")
+    names = set(re.findall(r"\b(?:fattn|FATTN)_\w+", "".join(texts)))
+    return re.compile("|".join(name + "\\w*" * name.endswith("_") for name in sorted(names)))
+
+
+def wrapped(text, indent=4):
+    """Lines of at most 100 columns, the following ones further in."""
+    pad = " " * indent
+    return textwrap.wrap(
+        text,
+        100,
+        initial_indent=pad,
+        subsequent_indent=pad + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def words_in(before, names, after, indent):
+    """Lines with one text of all these names."""
+    one = wrapped(f'{before}"{names}"{after}', indent)
+    return one if len(one) == 1 else wrapped(f'{before}"""{names}"""{after}', indent)
+
+
 def table(name, entries):
-    return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in entries), "}"]
+    lines = (f"{key!r}: {value!r}," for key, value in entries)
+    return [f"{name} = {{", *(part for line in lines for part in wrapped(line)), "}"]
+
+
+def struct(name, fields):
+    lines = ["", f"class {name}(Structure):", "    _fields_ = ["]
+    for kind, group in itertools.groupby(fields, key=lambda field: field[1]):
+        names = " ".join(field for field, _ in group)
+        lines += words_in(f"*_all({kind}, ", names, "),", 8)
+    return [*lines, "    ]", ""]
 
 
 def written():
-    read = Reader()
-    lines = [
-        '"""The headers of libfattn for ctypes. Made by declare.py; do not edit."""',
-        "from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t,",
-        "                    c_uint32, c_uint64, c_void_p)",
-        "",
-    ]
-    for name, fields in read.structs.items():
-        lines += [
-            "",
-            f"class {name}(Structure):",
-            "    _fields_ = [",
-            *(f'        ("{field}", {kind}),' for field, kind in fields),
-            "    ]",
-            "",
-        ]
-    lines += [
-        "",
-        *(f"{name} = CFUNCTYPE({', '.join(kinds)})" for name, kinds in read.callbacks.items()),
-        "",
-    ]
-    lines += [
-        "FUNCTIONS = {  # name: result, arguments",
-        *(
-            f'    "{name}": ({kinds[0]}, [{", ".join(kinds[1:])}]),'
-            for name, kinds in sorted(read.functions.items())
-        ),
-        "}",
-    ]
-    lines += table("POINTEES", read.pointees.items())
+    read, wanted = Reader(), used()
+    functions = {name: kinds for name, kinds in read.functions.items() if wanted.fullmatch(name)}
+    types = " ".join(kind for kinds in functions.values() for kind in kinds)
+    structs = {}
+    for name, fields in reversed(read.structs.items()):
+        if wanted.fullmatch(name) or re.search(rf"\b{name}\b", types):
+            structs[name] = fields
+            types += " ".join(["", *(kind for _, kind in fields)])
+    constants = {name: value for name, value in read.constants.items() if wanted.fullmatch(name)}
+    lines = HEAD.split("\n")
+    for name in filter(structs.get, read.structs):
+        lines += struct(name, structs[name])
+    lines += [""]
+    lines += [f"{name} = CFUNCTYPE({', '.join(kinds)})" for name, kinds in read.callbacks.items()]
+    lines += ["", "FUNCTIONS = {  # name: result, arguments"]
+    for name, kinds in sorted(functions.items()):
+        lines += wrapped(f'"{name}": ({kinds[0]}, [{", ".join(kinds[1:])}]),')
+    lines += ["}"]
+    pointees = {}
+    for field, pointee in read.pointees["fattn_tensors"].items():
+        pointees[pointee] = f"{pointees.get(pointee, '')} {field}".strip()
+    lines += ["POINTEES = {  # of the fields of fattn_tensors"]
+    for pointee, names in pointees.items():
+        lines += words_in(f'"{pointee}": ', names, ",", 4)
+    lines += ["}"]
     lines += table("WORDS", words().items())
-    lines += table("INPUTS", inputs().items())
-    lines += table("CONSTANTS", sorted(read.constants.items()))
+    lines += ["INPUTS = {", *wrapped(str(inputs())[1:-1]), "}"]
+    lines += table("CONSTANTS", sorted(constants.items()))
     return "\n".join(lines) + "\n"
 
 

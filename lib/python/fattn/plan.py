@@ -25,7 +25,10 @@ TENSORS = [
     for field in abi.fattn_tensors._fields_
     if field[0] not in ("struct_size", "workspace", "workspace_bytes")
 ]
-ELEMENTS = {"float": "f32", "int32_t": "i32", "uint8_t": "u8"}  # of tensors whose type is fixed
+ELEMENTS = {"float": "f32", "int32_t": "i32", "uint8_t": "u8"}
+FIXED = {  # the types of tensors that have no other
+    name: element for word, element in ELEMENTS.items() for name in abi.POINTEES[word].split()
+}
 NAMED = {"o": "out", "d_o": "d_out"}  # the module's names of tensors
 OUTPUTS = {"fwd": ("o", "stats", "max", "sum_exp"), "bwd": ("dq", "dk", "dv", "dbias", "dsink")}
 
@@ -213,7 +216,7 @@ class Plan:
 
     def _dtype(self, name: str) -> Optional[str]:
         p = self.problem
-        fixed = ELEMENTS.get(abi.POINTEES["fattn_tensors"].get(name, ""))
+        fixed = FIXED.get(name)
         own = {
             "q": p.dtype,
             "k": p.dtype,
