@@ -149,9 +149,8 @@ def known(run):
         *(["--device", run.args.device] if run.args.device else []),
     )
     run.must(status, err, (OK, FINDINGS))
-    said = [
-        line for line in err.splitlines() if ".known:" in line or ": suspected on " in line
-    ]  # what a person has to look at
+    # what a person has to look at
+    said = [line for line in err.splitlines() if ".known:" in line or ": suspected on " in line]
     run.sections.append(("Known failures", fenced("\n".join([out.rstrip(), *said]))))
     return next((line for line in out.splitlines() if "got no answer" in line), "checked")
 

@@ -86,9 +86,8 @@ def of_shell(source):
             name = node.child_by_field_name("name")
             arguments = [n.text.decode() for n in node.children_by_field_name("argument")]
             words.add(name.text.decode())
-            if (
-                name.text.decode() in STARTERS
-            ):  # the first argument that is no option, no option's value, no number and no variable
+            # the first argument that is no option, no option's value, no number and no variable
+            if name.text.decode() in STARTERS:
                 following = [
                     word
                     for before, word in zip(["", *arguments], arguments)
@@ -199,15 +198,12 @@ def provided():
         for about in (line.split("\t") for line in said.splitlines())
         if about[0] == "installed"
     }
-    asked, new = (
-        set(),
-        {
-            name
-            for name, about in here.items()
-            if about[0] == "yes" or about[1] == "required" or name == "apt"
-        }
-        | packages & set(here),
-    )
+    asked = set()
+    new = {
+        name
+        for name, about in here.items()
+        if about[0] == "yes" or about[1] == "required" or name == "apt"
+    } | packages & set(here)
     while new:
         asked |= new
         needs = {

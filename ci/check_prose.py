@@ -115,9 +115,8 @@ def language(text, wrong, most=SOURCE_WORDS):
         for found in re.finditer(pattern, seen, re.IGNORECASE):
             yield f'"{found[0]}": write {better}'
     for spelling, right in wrong.items():
-        if re.search(
-            rf"(?<![\w.-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE
-        ):  # fattn.ScoreMod is a name
+        # fattn.ScoreMod is a name
+        if re.search(rf"(?<![\w.-]){re.escape(spelling)}(?![\w-])", seen, re.IGNORECASE):
             yield f'"{spelling}": the glossary has "{right}"'
 
 
@@ -165,9 +164,8 @@ def page_findings(text, wrong, most=WORDS):
     """(line, what) of a Markdown page."""
     for number, kind, piece in blocks(text):
         if kind == "line":
-            whole = re.findall(
-                r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece
-            )  # what a line cannot break inside
+            # what a line cannot break inside
+            whole = re.findall(r"!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+", piece)
             if len(piece) > LINE and max(map(len, whole)) < LINE // 2:
                 yield number, f"a line of {len(piece)} columns"
         elif kind == "cell":
@@ -200,12 +198,10 @@ def c_comments(text):
         )
     )
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
-        body = re.sub(
-            r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2]
-        )  # the next line of a contract's heading
-        body = re.sub(
-            r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body
-        )  # an example, a heading, an empty line
+        # the next line of a contract's heading
+        body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])
+        # an example, a heading, an empty line
+        body = re.sub(r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body)
         yield (
             text.count("\n", 0, found.start()) + 1,
             re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n"),

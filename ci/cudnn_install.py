@@ -307,9 +307,8 @@ def unpack_whole(wheel, keep, out):
         ValueError,
         OSError,
     ) as broken:
-        if (
-            isinstance(broken, OSError) and broken.errno != errno.EINVAL
-        ):  # of a place before the file's beginning
+        # of a place before the file's beginning
+        if isinstance(broken, OSError) and broken.errno != errno.EINVAL:
             raise
         raise Refused(
             f"{wheel.name}: the wheel is damaged ({broken}); nothing was installed"

@@ -204,11 +204,9 @@ def nearest(wheels, wanted):
         key=lambda number: (distance(number), number),
     )[:3]
     names = [".".join(map(str, number)) for number in versions]
-    return (
-        f"the nearest that exist are {', '.join(names)}"
-        if names
-        else "it has no cuDNN 9 of that kind"
-    )
+    if names:
+        return f"the nearest that exist are {', '.join(names)}"
+    return "it has no cuDNN 9 of that kind"
 
 
 def asked_for(index, word):
@@ -282,9 +280,8 @@ def replace_lock(text):
 
 def lock(words):
     folder = os.open(LOCK.parent, os.O_RDONLY)
-    fcntl.flock(
-        folder, fcntl.LOCK_EX
-    )  # two at once: the second waits, and keeps what the first added
+    # two at once: the second waits, and keeps what the first added
+    fcntl.flock(folder, fcntl.LOCK_EX)
     text = LOCK.read_text(encoding="ascii")
     head = [line for line in text.splitlines() if line.startswith("#")]
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]

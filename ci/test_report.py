@@ -33,9 +33,8 @@ def skips(program, output):
     lines, found = output.splitlines(), []
     for number, line in enumerate(lines):
         hit = SKIPPED.search(line)
-        if (
-            hit and hit[2] != "Test is disabled"
-        ):  # Criterion's word for what the test's own --filter leaves out
+        # Criterion's word for what the test's own --filter leaves out
+        if hit and hit[2] != "Test is disabled":
             name = hit[1] or hit[3]
             if hit[3] is not None and " (" not in name and number:
                 name = lines[number - 1]

@@ -240,11 +240,9 @@ def tensors_of(p, torch):
             made[name] = torch.zeros_like(made[name])
         if not p.page:
             made[f"at{token}"] = integers([end * token for end in ends])
-    made["rows"], made["keys"], made["ends"] = (
-        integers([p.s] * p.b if p.page else p.lens),
-        integers(p.lens),
-        integers(ends),
-    )
+    made["rows"] = integers([p.s] * p.b if p.page else p.lens)
+    made["keys"] = integers(p.lens)
+    made["ends"] = integers(ends)
     if p.page:
         count = p.b * pages_of(p)[0]
         made["table"] = integers([2 * (i * 7919 % count) for i in range(count)])
@@ -449,11 +447,9 @@ def main(args):
     if len(args) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 3
-    since, limit, rounds = (
-        time.monotonic(),
-        float(os.environ.get("BENCH_FRONTEND_SECONDS", "1e9")),
-        int(os.environ.get("BENCH_FRONTEND_ROUNDS", "11")),
-    )
+    since = time.monotonic()
+    limit = float(os.environ.get("BENCH_FRONTEND_SECONDS", "1e9"))
+    rounds = int(os.environ.get("BENCH_FRONTEND_ROUNDS", "11"))
     try:
         cudnn, torch = load(args[1], args[2] if len(args) > 2 else None)
     except (ImportError, OSError) as error:

@@ -176,10 +176,8 @@ def print_table(rows_of_case, in_a_row, warm, runs):
                 flush=True,
             )
             continue
-        theirs, mine = (
-            plain_reference_ms(case, warm, runs),
-            statistics.median(sum(row[stage] for stage in STAGES) for row in judged),
-        )
+        theirs = plain_reference_ms(case, warm, runs)
+        mine = statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
         both = in_a_row.get(case)
         of_case = (
             [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else [])

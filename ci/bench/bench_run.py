@@ -142,11 +142,9 @@ def stages(rows):
     for row in chosen:
         spent.update(row["spent_ms"])
     whole = sum(spent.values())
-    return (
-        [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()]
-        if whole
-        else []
-    )
+    if whole:
+        return [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()]
+    return []
 
 
 def described(options, work):

@@ -19,9 +19,8 @@ from facts_reports.read.vocabulary import VERDICTS, is_finding
 
 _UNASKED = ("missing", "inconclusive")
 _GOOD = ("pass", "supported")
-_OURS = re.compile(
-    r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score "
-)  # how a sentence of our own library begins
+# how a sentence of our own library begins
+_OURS = re.compile(r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score ")
 BROKEN = {word for word in VERDICTS if is_finding(word)} - {"build_fail"}
 
 
@@ -193,10 +192,8 @@ class Judged:
 
     def _bounded(self, hit):
         """What ends so in every version before the range, or behind it, does not show the range."""
-        beyond, here = (
-            self.beyond.get((hit.case, hit.target[1], hit.measured), []),
-            version_key(hit.version),
-        )
+        beyond = self.beyond.get((hit.case, hit.target[1], hit.measured), [])
+        here = version_key(hit.version)
         sides = [
             [so for version, so in beyond if version < here],
             [so for version, so in beyond if version > here],
@@ -358,9 +355,8 @@ SECTIONS = (
 
 
 def _escaped(answer):
-    return "; ".join(
-        text.markdown(part) for part in answer.split("; ")
-    )  # each part is short, the whole may not be
+    # each part is short, the whole may not be
+    return "; ".join(text.markdown(part) for part in answer.split("; "))
 
 
 def _lines(judged, label):
@@ -376,11 +372,9 @@ def _lines(judged, label):
 
 
 def _section(title, label, judged):
-    return (
-        ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))]
-        if judged
-        else []
-    )
+    if judged:
+        return ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))]
+    return []
 
 
 def _count(judged, state):
@@ -411,10 +405,8 @@ def table(store, entries):
     """(Markdown, how many reports reproduced, how many of them broke on a GPU)."""
     found = answers(store)
     judged = [Judged(entry, found) for entry in entries]
-    reports, ours = (
-        [j for j in judged if j.entry.reported],
-        [j for j in judged if not j.entry.reported],
-    )
+    reports = [j for j in judged if j.entry.reported]
+    ours = [j for j in judged if not j.entry.reported]
     versions = {a.version for answers_ in found.values() for a in answers_}
     gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
     described = sorted(

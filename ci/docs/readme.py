@@ -20,9 +20,8 @@ def table(store, inputs):
     for case, version, device, *how in store.db.execute(
         "SELECT case_name, cudnn, device, outcome, finding FROM row ORDER BY rank DESC, finding"
     ):
-        worst[case, version, device] = _column(
-            *how
-        )  # the worst of a case's configurations comes last
+        # the worst of a case's configurations comes last
+        worst[case, version, device] = _column(*how)
     versions = dict.fromkeys(version for _, version in store.builds())
     devices = ", ".join(store.devices())
     lines = [

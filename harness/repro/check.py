@@ -126,10 +126,8 @@ class Files:
             offsets = self.load(
                 ("stats" if name in ("max", "sum_exp") else name) + "_offsets"
             ).astype(np.int64)
-            starts, lengths = (
-                offsets[:-1] * (stride[2] if self.case["ragged_tokens"] else 1),
-                self.len_q if about["packed"] == "q" else self.len_kv,
-            )
+            starts = offsets[:-1] * (stride[2] if self.case["ragged_tokens"] else 1)
+            lengths = self.len_q if about["packed"] == "q" else self.len_kv
         inside = sum(
             (np.arange(extent) * step).reshape([-1 if axis == n else 1 for n in range(3)])
             for axis, (extent, step) in enumerate(zip(dim[1:], stride[1:]))
@@ -152,11 +150,9 @@ class Files:
         found = self.load("seq_len_" + side).astype(np.int64)
         if self.case["cumulative_" + side]:
             return np.diff(found)
-        return (
-            np.maximum(np.broadcast_to(found, self.batch), 0)
-            if found.size == 1
-            else np.maximum(found, 0)
-        )
+        if found.size == 1:
+            return np.maximum(np.broadcast_to(found, self.batch), 0)
+        return np.maximum(found, 0)
 
     def has(self, name):
         return name in self.tensors
@@ -321,10 +317,8 @@ class Scores:
         """Of rows first..last-1 and the live keys. Returns x, slope, size [rows,1]."""
         case = self.case
         i, j = np.arange(first, last)[:, None], np.arange(int(self.files.len_kv[b]))[None, :]
-        q, k = (
-            self.q[b, h, first:last],
-            self.k[b, h * case["heads_k"] // case["heads_q"], : j.shape[1]],
-        )
+        q = self.q[b, h, first:last]
+        k = self.k[b, h * case["heads_k"] // case["heads_q"], : j.shape[1]]
         x, slope = self.modified(case["scale"] * (q @ k.T), b, h, i, j)
         if self.bias is not None and not self.truth:
             x = x + self.beside(self.bias, b, h, i, j)
@@ -339,11 +333,9 @@ class Scores:
 
     def kept(self, b, h, first, last, keys):
         """The right-hand side of the product with P."""
-        return (
-            1.0
-            if self.keep is None
-            else self.keep[b, h, first:last, :keys] * self.case["keep_scale"]
-        )
+        if self.keep is None:
+            return 1.0
+        return self.keep[b, h, first:last, :keys] * self.case["keep_scale"]
 
 
 # ---- the two passes ---------------------------------------------------------------------------------------------------------
@@ -433,10 +425,8 @@ class Gradients:
     def __init__(self, files):
         case = files.case
         keys = (files.batch, case["heads_k"], case["seq_kv"], case["dim_qk"])
-        self.dq, self.dk = (
-            Answer((files.batch, files.heads, case["seq_q"], case["dim_qk"])),
-            Answer(keys),
-        )
+        self.dq = Answer((files.batch, files.heads, case["seq_q"], case["dim_qk"]))
+        self.dk = Answer(keys)
         self.dv = Answer((files.batch, case["heads_v"], case["seq_kv"], case["dim_v"]))
         self.dbias = None
         if files.has("dbias"):
@@ -447,15 +437,11 @@ class Gradients:
                 (files.batch, files.heads, case["seq_q"], case["seq_kv"]),
                 case["scale"],
             )
-            self.u_dbias, self.casts_dbias = (
-                u * root(float(casts)),
-                1.0 + root(float(casts * parts)),
-            )
-        self.dsink, self.dsink_error, self.amax_dp = (
-            np.zeros(files.heads),
-            np.zeros(files.heads),
-            0.0,
-        )
+            self.u_dbias = u * root(float(casts))
+            self.casts_dbias = 1.0 + root(float(casts * parts))
+        self.dsink = np.zeros(files.heads)
+        self.dsink_error = np.zeros(files.heads)
+        self.amax_dp = 0.0
 
 
 def add_to(answer, at, part, squares, u):
@@ -502,10 +488,8 @@ def backward(files):
     narrow = is_narrow(case)
     accumulated = 2.0**-11 if narrow else 2.0**-20
     scale_s = 256.0 if blocks else files.scalar("scale_s")
-    gamma, delta = (
-        files.scalar("scale_s") * files.scalar("descale_s"),
-        files.scalar("scale_dp") * files.scalar("descale_dp"),
-    )
+    gamma = files.scalar("scale_s") * files.scalar("descale_s")
+    delta = files.scalar("scale_dp") * files.scalar("descale_dp")
     v, o, d_o = files.tensor("v"), files.tensor("o"), files.tensor("do")
     d_o_rows, d_o_wide = (files.tensor("do_t"), files.tensor("do_16")) if blocks else (d_o, d_o)
     q_rows, k_rows = (files.tensor("q_t"), files.tensor("k_t")) if blocks else (scores.q, scores.k)
@@ -523,18 +507,16 @@ def backward(files):
         keep = scores.kept(b, h, first, last, n)
         values, dy, rows_of = v[b, h // group_v, :n], d_o[at], slice(0, n)
         dp = (dy @ values.T) * keep
-        d = np.where(
-            np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0
-        )  # O of a row without keys is arbitrary
+        # O of a row without keys is arbitrary
+        d = np.where(np.isfinite(lse), (d_o_wide[at] * o[at]).sum(axis=1, keepdims=True), 0.0)
         dx = p * (dp - d)
         ds = dx * slope * case["scale"]
         reach = root((dy * dy).sum(1, keepdims=True)) * (
             root((values * values).sum(1)).max() if values.size else 0.0
         )
         noise = size * (2.0**-11 if narrow else 2.0**-21)
-        near = (
-            p * accumulated * (np.abs(dp) + np.abs(d) + reach)
-        )  # of dX: dP and D may cancel, their errors cannot
+        # of dX: dP and D may cancel, their errors cannot
+        near = p * accumulated * (np.abs(dp) + np.abs(d) + reach)
         e = (
             (u_ds + noise) * np.abs(ds)
             + np.minimum(np.abs(ds), eta_ds / files.scalar("scale_dp"))
@@ -702,9 +684,8 @@ def compare_rows(files, report, rows):
         if files.has(name):
             want, error = rows[name].want, rows[name].error
             with np.errstate(invalid="ignore", over="ignore"):
-                if files.has("max") and files.has(
-                    "sum_exp"
-                ):  # a kernel may keep an earlier Max, lower by up to 2^8
+                # a kernel may keep an earlier Max, lower by up to 2^8
+                if files.has("max") and files.has("sum_exp"):
                     lower = rows["max"].want - files.tensor("max")
                     lazy = (lower > rows["max"].error) & (lower < 8 / LOG2_E)
                     want = np.where(
@@ -798,10 +779,8 @@ def main(words):
         print(__doc__)
         return 0
     try:
-        files, report = (
-            Files(words[0] if words else os.path.dirname(os.path.abspath(__file__))),
-            Report(),
-        )
+        files = Files(words[0] if words else os.path.dirname(os.path.abspath(__file__)))
+        report = Report()
         print(files.case["case"])
         if files.case["dropout"] > 0 and not os.path.exists(os.path.join(files.folder, "keep.npy")):
             raise CannotSay("what dropout kept: there is no keep.npy")

@@ -122,10 +122,8 @@ class Script:
         }
 
     def refuse(self):
-        case, kinds = (
-            self.case,
-            {descriptor["type"] for descriptor in self.case["graph"]["descriptors"]},
-        )
+        case = self.case
+        kinds = {descriptor["type"] for descriptor in self.case["graph"]["descriptors"]}
         why = [
             (case["dtype"].startswith("mx"), "block-scaled types"),
             (case["rope_dim"] > 0, "rotary embedding"),

@@ -195,12 +195,10 @@ class Program:
             yield f"        {variable}[n] *= factor({name('sf_' + word)}, n / {dim} / {rows}, {at});"
 
     def inputs(self):
-        of_q, of_k, of_v, of_o = (
-            "HEADS_Q, SEQ_Q, DIM_QK",
-            "HEADS_K, SEQ_KV, DIM_QK",
-            "HEADS_V, SEQ_KV, DIM_V",
-            "HEADS_Q, SEQ_Q, DIM_V",
-        )
+        of_q = "HEADS_Q, SEQ_Q, DIM_QK"
+        of_k = "HEADS_K, SEQ_KV, DIM_QK"
+        of_v = "HEADS_V, SEQ_KV, DIM_V"
+        of_o = "HEADS_Q, SEQ_Q, DIM_V"
         wanted = [("Q", "q", of_q, "len_q"), ("K", "k", of_k, "len_kv"), ("V", "v", of_v, "len_kv")]
         if self.backward:
             wanted += [

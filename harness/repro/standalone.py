@@ -225,11 +225,9 @@ def write_program(folder, case, row, decided):
 
 
 def knob_name(word):
-    return (
-        f"(cudnnBackendKnobType_t){word[5:]}"
-        if re.fullmatch(r"KNOB_\d+", word)
-        else f"CUDNN_KNOB_TYPE_{word}"
-    )
+    if re.fullmatch(r"KNOB_\d+", word):
+        return f"(cudnnBackendKnobType_t){word[5:]}"
+    return f"CUDNN_KNOB_TYPE_{word}"
 
 
 def write_script(folder, case, row, decided):

@@ -107,13 +107,11 @@ class Reader:
     def __init__(self):
         text, self.constants = preprocessed()
         text = text.replace('extern "C" {', "")
-        self.structs, self.callbacks, self.functions, self.pointees, self.enums = (
-            {},
-            {},
-            {},
-            {},
-            set(),
-        )
+        self.structs = {}
+        self.callbacks = {}
+        self.functions = {}
+        self.pointees = {}
+        self.enums = set()
         for values, name in re.findall(r"\benum(?: \w+)? \{([^}]*)\}\s*(\w*)", text):
             self.enumerators(values)
             self.enums.add(name)
@@ -135,9 +133,8 @@ class Reader:
 
     def number(self, text):
         text = re.sub(r"\bFATTN_\w+", lambda name: str(self.constants[name[0]]), text)
-        return int(
-            eval(re.sub(r"\b(\w+)u\b", r"\1", text), {"__builtins__": {}})
-        )  # digits, operators and parentheses of our own headers
+        # digits, operators and parentheses of our own headers
+        return int(eval(re.sub(r"\b(\w+)u\b", r"\1", text), {"__builtins__": {}}))
 
     def one(self, found):
         if found["struct"]:
@@ -179,11 +176,9 @@ class Reader:
         return out
 
     def arguments(self, text):
-        return (
-            []
-            if text.strip() == "void"
-            else [self.argument(part) for part in split_arguments(text)]
-        )
+        if text.strip() == "void":
+            return []
+        return [self.argument(part) for part in split_arguments(text)]
 
     def argument(self, text):
         if "(*" in text:
@@ -204,9 +199,8 @@ class Reader:
         pointee = SCALARS.get(base) or (
             "c_int" if base in self.enums else base if base in self.known else None
         )
-        if (
-            pointee is None or base == "char" and stars
-        ):  # void, and handles that only the library looks into: an address
+        # void, and handles that only the library looks into: an address
+        if pointee is None or base == "char" and stars:
             pointee, stars = "c_void_p", max(stars - 1, 0)
         for _ in range(stars):
             pointee = f"POINTER({pointee})"

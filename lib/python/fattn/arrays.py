@@ -76,9 +76,8 @@ class Array:
             refuse(
                 f"{name}: a {type(owner).__name__}; an array with __dlpack__ is needed (NumPy, PyTorch, CuPy)"
             )
-        self.owner = (
-            owner.detach() if hasattr(owner, "detach") else owner
-        )  # PyTorch exports no tensor that requires a gradient
+        # PyTorch exports no tensor that requires a gradient
+        self.owner = owner.detach() if hasattr(owner, "detach") else owner
         self.capsule = _capsule(name, self.owner)
         tensor, flags = _tensor(self.capsule)
         self.address = (tensor.data or 0) + tensor.byte_offset

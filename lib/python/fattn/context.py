@@ -89,13 +89,11 @@ class Context:
     @property
     def kind(self) -> str:
         """What computes: "cpu", "gpu" or "described"."""
-        return (
-            "cpu"
-            if self.device == "cpu"
-            else "gpu"
-            if isinstance(self.device, int)
-            else "described"
-        )
+        if self.device == "cpu":
+            return "cpu"
+        if isinstance(self.device, int):
+            return "gpu"
+        return "described"
 
     def libraries(self) -> list[str]:
         """Paths of the cuDNN, NVRTC, cuBLASLt and driver libraries that are mapped now."""

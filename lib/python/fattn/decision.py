@@ -76,9 +76,8 @@ class Decision:
             for word, value in abi.WORDS["backend"].items()
             if value == lib.fattn_decision_backend(handle)
         )
-        self.reason: str = text(
-            lib.fattn_status_name(lib.fattn_decision_reason(handle))
-        )  # reasons have the statuses' numbers
+        # reasons have the statuses' numbers
+        self.reason: str = text(lib.fattn_status_name(lib.fattn_decision_reason(handle)))
         self.status, self.text, self.remedy = (
             text(getattr(lib, f"fattn_decision_{part}")(handle))
             for part in ("status", "text", "remedy")
@@ -112,9 +111,8 @@ class Decision:
             lines.append(f"  why: {': '.join(part for part in (self.status, self.text) if part)}")
             if self.remedy:
                 lines.append(f"  remedy: {self.remedy}")
-            for step in {
-                step.engine: step for step in reversed(self.refusals)
-            }.values():  # of each engine its first; cuDNN's callers follow it
+            # of each engine its first; cuDNN's callers follow it
+            for step in {step.engine: step for step in reversed(self.refusals)}.values():
                 who = f"engine {step.engine}" if step.engine >= 0 else "cuDNN"
                 lines.append(
                     f"  {who}: {': '.join(part for part in (step.status, step.text.strip()) if part)}"
@@ -180,10 +178,8 @@ def explain(
 ) -> list[Neighbour]:
     """Supported problems near a refused one, nearest first, found by at most `budget` questions (0: 200). Nothing is compiled."""
     made, target = asked(q, k, v, context, fields)
-    found, count = (
-        (abi.fattn_neighbour * abi.CONSTANTS["FATTN_MAX_NEIGHBOURS"])(),
-        ctypes.c_size_t(),
-    )
+    found = (abi.fattn_neighbour * abi.CONSTANTS["FATTN_MAX_NEIGHBOURS"])()
+    count = ctypes.c_size_t()
     call(
         "fattn_explain",
         target.handle,

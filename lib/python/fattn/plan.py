@@ -196,14 +196,12 @@ class Plan:
             "sum_exp": "stats",
             "dbias": "bias",
         }.get(name, name)
-        if p.ragged_bits or (
-            known in "kv" and p.page_size_k
-        ):  # token by token, or a pool: what the arrays hold is the caller's
+        # token by token, or a pool: what the arrays hold is the caller's
+        if p.ragged_bits or (known in "kv" and p.page_size_k):
             return None
         shape = shapes.get(known)
-        if (
-            shape and name[0] == "d" and known != "o" and known != name
-        ):  # a gradient of stride 0 is a sum
+        # a gradient of stride 0 is a sum
+        if shape and name[0] == "d" and known != "o" and known != name:
             shape = tuple(
                 1 if one == 0 and extent > 1 else extent
                 for extent, one in zip(shape, self._strides(name))

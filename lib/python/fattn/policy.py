@@ -20,10 +20,8 @@ def policy(*order: str) -> Iterator[None]:
         refuse(f"policy: {unknown[0]!r}: one of {', '.join(words)}")
     if len(order) > len(words):
         refuse(f"policy: {len(order)} backends; at most {len(words)}, each once")
-    pushed, depth = (
-        abi.fattn_policy(struct_size=ctypes.sizeof(abi.fattn_policy), order_count=len(order)),
-        ctypes.c_int(),
-    )
+    pushed = abi.fattn_policy(struct_size=ctypes.sizeof(abi.fattn_policy), order_count=len(order))
+    depth = ctypes.c_int()
     pushed.order[: len(order)] = [words[word] for word in order]
     call("fattn_policy_push", ctypes.byref(pushed), ctypes.byref(depth))
     try:

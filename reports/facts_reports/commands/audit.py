@@ -200,9 +200,8 @@ class Audit:
     record: str = ""
     unasked: str = ""  # why a rule that could be asked has no row; "": no such version and device
     found: list = field(default_factory=list)
-    against: list = field(
-        default_factory=list
-    )  # [(rule, asked name, target, word)]: every case that shows a disagreement
+    # [(rule, asked name, target, word)]: every case that shows a disagreement
+    against: list = field(default_factory=list)
 
     def judge(self, asked):
         """`asked`: what claims.collect() returned."""

@@ -11,11 +11,9 @@ from .options import ENVIRONMENT, NOTHING, OK, Command, Failed, Option, passed
 
 
 def _number(value, unit=1.0, digits=0):
-    return (
-        f"{value / unit:,.{digits}f}"
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else "-"
-    )
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value / unit:,.{digits}f}"
+    return "-"
 
 
 def table(found):
@@ -139,8 +137,8 @@ def _some(names):
 
 def _as_object(line):
     def of(found):
-        return (
-            {
+        if found:
+            return {
                 "word": found.word,
                 "ratio": found.ratio.middle,
                 "low": found.ratio.low,
@@ -148,9 +146,7 @@ def _as_object(line):
                 "rounds": found.ratio.count,
                 "left_out": found.left_out,
             }
-            if found
-            else None
-        )
+        return None
 
     return {
         "case": line.case,

@@ -257,11 +257,9 @@ def _meaning(mean):
         return "errors are smaller than the model says"
     if mean <= HIGH:
         return "errors are as the model says"
-    return (
-        "errors are larger than the model says"
-        if mean <= EXTRA
-        else "the engine rounds once more than the model"
-    )
+    if mean <= EXTRA:
+        return "errors are larger than the model says"
+    return "the engine rounds once more than the model"
 
 
 def _shown(p):

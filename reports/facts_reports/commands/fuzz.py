@@ -329,9 +329,8 @@ def _worst(bucket, form):
             f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts})."
         )
     reason = form["reason"].rstrip(" .")[:300]
-    whose = (
-        "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"
-    )  # FACTS describes the end of a worker
+    # FACTS describes the end of a worker
+    whose = "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"
     return " ".join(parts + [f"{whose}: {reason}."] if reason else parts)
 
 
@@ -406,11 +405,9 @@ def _form_words(bucket, form, head):
 
 def _place(bucket, of):
     """ "Finding 2 of 5, an ordinary case": where it stands in the ranking."""
-    return (
-        f"Finding {bucket['rank']} of {of}, {'an ordinary case' if bucket['ordinary'] else 'no ordinary case'}. "
-        if of
-        else ""
-    )
+    if of:
+        return f"Finding {bucket['rank']} of {of}, {'an ordinary case' if bucket['ordinary'] else 'no ordinary case'}. "
+    return ""
 
 
 def paragraph(bucket, head, of=0):

@@ -44,9 +44,8 @@ def _builds():
             f"facts matrix: fewer than three cuDNN versions here; installing {_BUILDS}",
             file=sys.stderr,
         )
-        with contextlib.suppress(
-            Failed
-        ):  # the reason is printed; the builds that are here are asked
+        # the reason is printed; the builds that are here are asked
+        with contextlib.suppress(Failed):
             asking.view("cudnn", "install", "--pinned-only", *_BUILDS.split(","))
         found = _found()
     if not found:

@@ -77,9 +77,8 @@ class Diff:
     silent: dict = field(default_factory=dict)  # (slot, side): [cases without an answer, why]
     times: object = None  # times.Record: then `slower` is of times measured in turns
     mappings: dict = field(default_factory=dict)  # of numbering.learn
-    numbers: dict = field(
-        default_factory=dict
-    )  # (graph, old number of an engine, new number): cases
+    # (graph, old number of an engine, new number): cases
+    numbers: dict = field(default_factory=dict)
 
     def total(self, word):
         """Cases (of each pair of targets) of a class."""
@@ -277,9 +276,8 @@ def _group(diff, word, said, rule, whole, around, everything):
     members = separate.members(rule.bits, size)
     told = [diff.about.get((pair, word), (0, "", "")) for pair in members]
     news = [i for i, (_, known, _) in enumerate(told) if not known] or range(len(members))
-    shown = max(
-        news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i)
-    )  # the largest ratio, else the simplest case
+    # the largest ratio, else the simplest case
+    shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))
     pair = members[shown]
     return Group(
         word,
@@ -561,9 +559,8 @@ _BY = {"engine changed": " --by engines", "reason changed": " --by reason"}
 
 def bisect(diff, group):
     """The command that finds the version with which it changed; "" where a search over versions cannot find it."""
-    old, new = sorted(
-        (version(diff, group.slot, side) for side in (0, 1)), key=version_key
-    )  # a range goes up, also for a step down
+    # a range goes up, also for a step down
+    old, new = sorted((version(diff, group.slot, side) for side in (0, 1)), key=version_key)
     found = "worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed"
     if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""

@@ -147,9 +147,8 @@ def _junit_case(diff, group, tag):
     before, after = diff_words.before_after(diff, group)
     where = diff_words.where_words(group)
     message = text.line(f"{group.hits:,} {group.word}: {where}: {group.alike}", 500)
-    name = text.line(
-        ": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500
-    )  # without a count: the same test from run to run
+    # without a count: the same test from run to run
+    name = text.line(": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500)
     cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
     rest = group.hits - len(cases)
     detail = [
@@ -288,8 +287,6 @@ def _frontend_knobs(settings):
     """Knobs as a plan's tag has them (k24=7), where one setting alone fails and cuDNN's numbers are known; else none: the whole engine."""
     knobs = next(iter(settings)) if len(settings) == 1 else ()
     numbered = [(key.lstrip("kK"), value) for key, value in knobs]
-    return (
-        [f"k{number}={value}" for number, value in numbered]
-        if all(number.isdigit() for number, _ in numbered)
-        else []
-    )
+    if all(number.isdigit() for number, _ in numbered):
+        return [f"k{number}={value}" for number, value in numbered]
+    return []

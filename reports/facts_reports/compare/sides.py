@@ -169,9 +169,8 @@ class Record:
     names: list
     files: list = field(default_factory=list)
     runs: dict = field(default_factory=dict)
-    targets: dict = field(
-        default_factory=dict
-    )  # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
+    # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
+    targets: dict = field(default_factory=dict)
     gpus: dict = field(default_factory=dict)
 
     def unreadable(self):

@@ -10,9 +10,8 @@ from statistics import median
 
 from ..read import reader, text
 
-ERROR = (
-    1 / 1000
-)  # of a comparison of a build with itself: how often it may be called slower or faster
+# of a comparison of a build with itself: how often it may be called slower or faster
+ERROR = 1 / 1000
 LEAST = 1.02  # a ratio below it is no finding, however sure it is
 CLOCK = 0.05  # a turn whose SM clock is further than this from the median of its side is left out
 MOST_OUT = 0.25  # with a larger share of rounds left out there is no answer
@@ -31,9 +30,8 @@ def outside(count, share):
     return k
 
 
-FEWEST = next(
-    n for n in range(1, 100) if outside(n, ERROR / 2)
-)  # rounds: with fewer there is no interval
+# rounds: with fewer there is no interval
+FEWEST = next(n for n in range(1, 100) if outside(n, ERROR / 2))
 
 
 @dataclass(frozen=True)
@@ -125,11 +123,9 @@ class Comparison:
         """Of a comparison that shows neither."""
         if self.word == "unsteady":
             return "the clocks changed"
-        return (
-            f"fewer than {FEWEST} rounds"
-            if self.ratio.count < FEWEST
-            else f"the interval reaches across {least:g}"
-        )
+        if self.ratio.count < FEWEST:
+            return f"fewer than {FEWEST} rounds"
+        return f"the interval reaches across {least:g}"
 
     @property
     def text(self):
@@ -219,17 +215,13 @@ class Record:
             self._add_turn(value)
 
     def _add_turn(self, value):
-        name, number, place = (
-            " ".join(str(value.get("case", "")).split()),
-            value.get("round"),
-            value.get("side"),
-        )
+        name = " ".join(str(value.get("case", "")).split())
+        number = value.get("round")
+        place = value.get("side")
         if not isinstance(number, int) or not isinstance(place, int) or not 0 < len(name) <= 1500:
             return
-        build, device = (
-            text.line(str(value.get("build", "")), 120),
-            text.line(str(value.get("device", "")), 120),
-        )
+        build = text.line(str(value.get("build", "")), 120)
+        device = text.line(str(value.get("device", "")), 120)
         side = (
             self._case(name)
             .runs.setdefault(str(value.get("run", "")), {})

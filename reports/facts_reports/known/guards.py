@@ -305,11 +305,9 @@ class _Compiler:
             return _joined("||", [self.leaf("=", key, one, modulus) for one in value])
         if isinstance(kind, Number):
             return self.compare(op, key, kind, value, modulus)
-        return (
-            self.word(op, key, kind, value)
-            if isinstance(kind, Word)
-            else self.test(op, key, kind, value)
-        )
+        if isinstance(kind, Word):
+            return self.word(op, key, kind, value)
+        return self.test(op, key, kind, value)
 
     def tree(self, tree):
         if tree[0] in ("and", "or"):

@@ -78,19 +78,15 @@ def _where(failure):
 
 def _library(failure):
     if not failure.guarded:
-        return (
-            "takes another engine, if there is one"
-            if "build_fail" in failure.verdicts
-            else "does not refuse"
-        )
+        if "build_fail" in failure.verdicts:
+            return "takes another engine, if there is one"
+        return "does not refuse"
     engine = failure.fields.get("engine", "any")
-    return (
-        "refuses"
-        if engine == "any"
-        else "leaves the configuration out"
-        if failure.knobs
-        else "leaves the engine out"
-    )
+    if engine == "any":
+        return "refuses"
+    if failure.knobs:
+        return "leaves the configuration out"
+    return "leaves the engine out"
 
 
 def _failure(failure):

@@ -23,9 +23,8 @@ JUNIT_ALL = 20000  # above this many rows only what is not a pass is listed, bes
 _UNTAGGED = tuple(o.word for o in OUTCOMES if o.kind == "good")
 _RISKY = "=+-@\t\r"  # a spreadsheet runs what begins so
 _NUMBERS = (int, float)  # and not bool
-_encode = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False
-).encode  # of rows, which marshal.loads() made
+# of rows, which marshal.loads() made
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _said = lru_cache(maxsize=256)(parse)  # the answers of several builds to one case stand together
 
 
@@ -187,9 +186,8 @@ def write_site(store, folder, title, compared=None, home="", audit=None):
     }
     with contextlib.closing(written_rows(store, folder, about)) as rows:
         page = site.make(store, title, compared, home, audit, rows)
-        collections.deque(
-            rows, 0
-        )  # those that the page did not ask for: all, where there are too many for a page
+        # those that the page did not ask for: all, where there are too many for a page
+        collections.deque(rows, 0)
     write(folder / "index.html", page.html)
     write(folder / "summary.md", markdown.summary(store, title))
     write_junit(store, folder / "junit.xml", title)

@@ -12,11 +12,9 @@ BINS = _HIGH - _LOW + 2
 def _bin(ratio):
     if ratio <= 0:
         return 0
-    return (
-        BINS - 1
-        if math.isinf(ratio)
-        else min(max(math.floor(math.log2(ratio)) - _LOW + 1, 0), BINS - 1)
-    )
+    if math.isinf(ratio):
+        return BINS - 1
+    return min(max(math.floor(math.log2(ratio)) - _LOW + 1, 0), BINS - 1)
 
 
 class Errors:
@@ -60,10 +58,8 @@ def _engines(record, line):
     """A line for cuDNN's first choice, and one for the fastest configuration of each engine. `mark`: the fastest of several."""
     case = record.cases[line.case]
     side = case.sides[line.side]
-    first, us = (
-        case.first_choice(side),
-        {config: times.microseconds(side, config) for config in side.us},
-    )
+    first = case.first_choice(side)
+    us = {config: times.microseconds(side, config) for config in side.us}
     best = {}
     for config in sorted(us, key=lambda config: us[config].middle):
         best.setdefault(case.engine(side, config)[0], config)

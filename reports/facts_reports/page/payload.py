@@ -41,9 +41,8 @@ class _Dictionary:
 
 
 def _short(value):
-    return (
-        float(f"{value:.6g}") if isinstance(value, float) else value
-    )  # as many digits as a comparison shows
+    # as many digits as a comparison shows
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _details(row, names):

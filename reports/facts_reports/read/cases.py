@@ -11,9 +11,8 @@ PARTS = {
     "d": {"qk": 0, "v": 1},
     "window": {"left": 0, "right": 1},
 }
-SUBJECT = (
-    "cudnn sm build backend grade verdict engine config class".split()
-)  # of a row, not of its case
+# of a row, not of its case
+SUBJECT = "cudnn sm build backend grade verdict engine config class".split()
 
 
 @lru_cache(maxsize=1)

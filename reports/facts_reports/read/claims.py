@@ -94,9 +94,8 @@ class Edge:
     where: str
     line: int
     sides: list  # one or two patterns
-    pairs: list = field(
-        default_factory=list
-    )  # [(name that the rule refuses, name that it lets through or None)]
+    # [(name that the rule refuses, name that it lets through or None)]
+    pairs: list = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -364,11 +363,9 @@ def _quoted(word):
 def _hint(word, words):
     near = predicate.nearest(word, words)
     distance = predicate.distance(word, near)
-    return (
-        f"; did you mean {near}?"
-        if distance < min(len(word) // 3 + 2, max(len(word), len(near)))
-        else ""
-    )
+    if distance < min(len(word) // 3 + 2, max(len(word), len(near))):
+        return f"; did you mean {near}?"
+    return ""
 
 
 # ---- which rules, which cases ----------------------------------------------------------------------------------------------------------

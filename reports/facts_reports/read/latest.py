@@ -22,11 +22,9 @@ def columns(row, started):
 
 def config(row):
     """With engine=all a configuration is a question of its own; otherwise the chosen engine's place is no identity."""
-    return (
-        row["config"]
-        if row.get("config") is not None and "engine=all" in row["case"].split()
-        else -1
-    )
+    if row.get("config") is not None and "engine=all" in row["case"].split():
+        return row["config"]
+    return -1
 
 
 def is_answer(row):

@@ -68,11 +68,9 @@ class _Parser:
         self.numbers = cases.numbers() | {key for key, is_number in extra.items() if is_number}
 
     def peek(self):
-        return (
-            self.tokens[self.at][0]
-            if self.at < len(self.tokens) and self.tokens[self.at][2]
-            else None
-        )
+        if self.at < len(self.tokens) and self.tokens[self.at][2]:
+            return self.tokens[self.at][0]
+        return None
 
     def fail(self, what):
         column = self.tokens[self.at][1] if self.at < len(self.tokens) else self.end

@@ -72,9 +72,8 @@ def find(inputs):
             inside = sorted(p for p in path.iterdir() if re.search(r"\.jsonl(\.gz|\.xz)?$", p.name))
             if not inside:
                 raise InputError(f"{item}: no *.jsonl, *.jsonl.gz or *.jsonl.xz in this folder")
-            other = next(
-                (p for p in inside if not p.is_file()), None
-            )  # nobody may write into a fifo: it is not waited for
+            # nobody may write into a fifo: it is not waited for
+            other = next((p for p in inside if not p.is_file()), None)
             if other:
                 raise InputError(f"{other}: is no file")
             files += inside

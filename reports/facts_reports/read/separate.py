@@ -67,9 +67,8 @@ def bits_of(members, size):
     return int(bytes(digits), 2) if size else 0
 
 
-count = (
-    int.bit_count if hasattr(int, "bit_count") else lambda bits: bin(bits).count("1")
-)  # Python below 3.10
+# Python below 3.10
+count = int.bit_count if hasattr(int, "bit_count") else lambda bits: bin(bits).count("1")
 
 
 def first(bits, size):
@@ -331,9 +330,8 @@ def _best(columns, changed, universe):
                 bits, mine = bits & sets[i][0], mine & sets[i][1]
             for last in range(head[-1] + 1, pool):
                 hits = count(mine & sets[last][1])
-                if hits and (
-                    hits == total or hits / total > best
-                ):  # another one cannot have a better score
+                # another one cannot have a better score
+                if hits and (hits == total or hits / total > best):
                     chosen, inside = tuple(leaves[i] for i in (*head, last)), bits & sets[last][0]
                     offer(chosen, inside, hits)
                     if terms == 3 and hits == total:

@@ -38,9 +38,8 @@ def clean_json(value, limit=4000, depth=8, items=400):
     if kind is str:
         return value if len(value) <= limit and value.isprintable() else clean(value, limit)
     if kind is float:
-        return (
-            value if math.isfinite(value) else str(value)
-        )  # of 1e999; the reader makes words of NaN and Infinity too
+        # of 1e999; the reader makes words of NaN and Infinity too
+        return value if math.isfinite(value) else str(value)
     if kind is int:
         return value if -1 << 63 < value < 1 << 63 else str(value)[:40]
     if value is None or kind is bool:

@@ -24,13 +24,11 @@ def build_key(build, version):
 def range_words(labels, first, last):
     """labels[first..last] in words: 'all 3 builds', 'since 9.27.0', '9.14.0–9.20.0', '9.14.0'."""
     if first == 0 and last == len(labels) - 1:
-        return (
-            labels[0]
-            if len(labels) == 1
-            else "both builds"
-            if len(labels) == 2
-            else f"all {len(labels)} builds"
-        )
+        if len(labels) == 1:
+            return labels[0]
+        if len(labels) == 2:
+            return "both builds"
+        return f"all {len(labels)} builds"
     if first == last and last < len(labels) - 1:
         return labels[first]
     if last == len(labels) - 1:
