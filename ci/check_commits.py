@@ -19,67 +19,18 @@ WHY = re.compile(
     r"^(cases/known/.*\.known|cases/calibration\.json|(harness/src/numbers/judge|lib/src/policy)/.*\.[ch])$"
 )  # verdicts, tolerances, guards
 # Words that end like a verb of the past or of the third person, and are none.
-VERBS = {
-    "embed",
-    "feed",
-    "need",
-    "seed",
-    "shed",
-    "speed",
-    "bring",
-    "ping",
-    "string",
-    "swing",
-    "address",
-    "bypass",
-    "compress",
-    "discuss",
-    "express",
-    "focus",
-    "guess",
-    "miss",
-    "pass",
-    "process",
-    "stress",
-    "suppress",
-    "toss",
-}
-NOT_VERBS = {
-    "a",
-    "an",
-    "the",
-    "no",
-    "not",
-    "new",
-    "more",
-    "some",
-    "this",
-    "that",
-    "it",
-    "its",
-    "what",
-    "when",
-    "where",
-    "which",
-    "who",
-    "one",
-    "each",
-    "every",
-    "all",
-    "only",
-    "if",
-    "in",
-    "of",
-    "on",
-    "to",
-    "for",
-    "with",
-    "without",
-    "two",
-    "three",
-    "both",
-    "there",
-}
+VERBS = set(
+    (
+        "embed feed need seed shed speed bring ping string swing address bypass compress "
+        "discuss express focus guess miss pass process stress suppress toss"
+    ).split()
+)
+NOT_VERBS = set(
+    (
+        "a an the no not new more some this that it its what when where which who one "
+        "each every all only if in of on to for with without two three both there"
+    ).split()
+)
 
 
 def git(*words):

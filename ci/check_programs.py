@@ -97,17 +97,7 @@ def of_shell(source):
     return {word for word in words if WORD.match(word)}, functions
 
 
-STARTS = {
-    "run",
-    "Popen",
-    "call",
-    "check_call",
-    "check_output",
-    "execvp",
-    "execvpe",
-    "execv",
-    "which",
-}
+STARTS = set("run Popen call check_call check_output execvp execvpe execv which".split())
 
 
 def of_python(text):

@@ -340,37 +340,17 @@ def pages():
         )
 
 
-SOURCES = (
-    "harness/src/**/*.[ch]",
-    "harness/cuda/*.cu*",
-    "harness/bench/*.[ch]",
-    "harness/repro/*.py",
-    "harness/repro/program.c.in",
-    "lib/src/**/*.[ch]",
-    "lib/gpu/*.[ch]",
-    "lib/cuda/*.cu*",
-    "lib/bench/*.[ch]",
-    "lib/nulldriver/*.c",
-    "lib/include/fattn/*.h*",
-    "lib/python/fattn/*.py",
-    "reference/src/**/*.[ch]",
-    "reference/cuda/*.cu*",
-    "reference/include/fref/*.h",
-    "reports/facts_reports/**/*.py",
-    "reports/facts_reports/page/**/*.j2",
-    "reports/facts_reports/page/**/*.js",
-    "examples/*.[ch]*",
-    "ci/*.py",
-    "ci/docs/*.py",
-    "ci/package/*.py",
-    "ci/torture/*.py",
-    "ci/gate/*.py",
-    "facts",
-    "action.yml",
-    "templates/*.yml",
-    "ci/**/*.sh",
-    "ci/gate/*.y*ml",
-    "ci/nightly/*.yml",
+SOURCES = tuple(
+    (
+        "harness/src/**/*.[ch] harness/cuda/*.cu* harness/bench/*.[ch] harness/repro/*.py "
+        "harness/repro/program.c.in lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* "
+        "lib/bench/*.[ch] lib/nulldriver/*.c lib/include/fattn/*.h* lib/python/fattn/*.py "
+        "reference/src/**/*.[ch] reference/cuda/*.cu* reference/include/fref/*.h "
+        "reports/facts_reports/**/*.py reports/facts_reports/page/**/*.j2 "
+        "reports/facts_reports/page/**/*.js examples/*.[ch]* ci/*.py ci/docs/*.py "
+        "ci/package/*.py ci/torture/*.py ci/gate/*.py facts action.yml templates/*.yml "
+        "ci/**/*.sh ci/gate/*.y*ml ci/nightly/*.yml"
+    ).split()
 )
 
 

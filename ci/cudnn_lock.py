@@ -215,15 +215,13 @@ def asked_for(index, word):
     wanted = wanted or find(index, word).number[:3]
     out = []
     for package, rule in WANTED:
-        fitting = (
-            [
+        fitting = []
+        if package in packages:
+            fitting = [
                 wheel
                 for wheel in index.wheels(package)
                 if wheel.number[: len(wanted)] == wanted and rule(wheel.number)
             ]
-            if package in packages
-            else []
-        )
         fitting = [wheel for wheel in fitting if len(wanted) == 4 or not wheel.yanked]
         out += [wheel for wheel in fitting if wheel.number[:3] == fitting[-1].number[:3]][-1:]
     return out or [find(index, word)]

@@ -50,13 +50,11 @@ def links(build, names):
         )
         if match and f"{match[1]}/{match[2]}" in known:
             objects[str(path)] = f"{match[1]}/{match[2]}"
-    listed = (
-        subprocess.run(
+    listed = ""
+    if objects:
+        listed = subprocess.run(
             ["nm", "-A", *sorted(objects)], capture_output=True, text=True, check=False
         ).stdout
-        if objects
-        else ""
-    )
     for line in listed.splitlines():
         path, _, rest = line.partition(".o:")
         *_, kind, symbol = rest.split()

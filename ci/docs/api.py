@@ -21,16 +21,11 @@ FATTN, FREF = Path("lib/include/fattn"), Path("reference/include/fref")
 PAGES = {
     "c": (
         FATTN,
-        (
-            "fattn.h",
-            "problem.h",
-            "status.h",
-            "policy.h",
-            "score_mod.h",
-            "cache.h",
-            "graph.h",
-            "device.h",
-            "descriptors.h",
+        tuple(
+            (
+                "fattn.h problem.h status.h policy.h score_mod.h cache.h graph.h device.h "
+                "descriptors.h"
+            ).split()
         ),
         """# C API
 

@@ -438,17 +438,7 @@ def words(case, row):
     dsink = "dsink" in p.arrays
     out = {
         key: case[key]
-        for key in (
-            "batch",
-            "heads_q",
-            "heads_k",
-            "heads_v",
-            "seq_q",
-            "seq_kv",
-            "dim_qk",
-            "dim_v",
-            "rope_dim",
-        )
+        for key in tuple("batch heads_q heads_k heads_v seq_q seq_kv dim_qk dim_v rope_dim".split())
     }
     fractions = {"bf16": (7, -133), "f16": (10, -24), "f32": (23, -149)}.get(case["dtype"], (0, 0))
     if case["rope_dim"] and (p.backward or fractions == (0, 0)):

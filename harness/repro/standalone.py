@@ -161,12 +161,11 @@ def seen_lines(row):
 
 
 def about(case, row, engine, knobs):
-    name = (
-        f"engine {engine}"
-        + (" with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else "")
-        if engine is not None
-        else "none offered, or not known"
-    )
+    name = "none offered, or not known"
+    if engine is not None:
+        name = f"engine {engine}" + (
+            " with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else ""
+        )
     return [
         f"cuDNN {version_text(case['cudnn'])}, {row.get('device') or case['device']} (sm_{case['sm']}). Engine: {name}.",
         f"Batch {case['batch']}, heads of Q/K/V {case['heads_q']}/{case['heads_k']}/{case['heads_v']}, {case['seq_q']} queries, {case['seq_kv']} keys, "

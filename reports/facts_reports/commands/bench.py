@@ -32,16 +32,12 @@ def table(found):
     )
     body = []
     for line in found:
-        width = (
-            (line.us.high - line.us.low) / 2 / line.us.middle
-            if line.us.middle and line.us.high < float("inf")
-            else None
-        )
-        faster = (
-            f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times"
-            if line.fastest_ratio
-            else ""
-        )
+        width = None
+        if line.us.middle and line.us.high < float("inf"):
+            width = (line.us.high - line.us.low) / 2 / line.us.middle
+        faster = ""
+        if line.fastest_ratio:
+            faster = f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times"
         body.append(
             (
                 line.case,

@@ -73,11 +73,9 @@ class Side:
         configs = turn.get("configs")
         for config in configs if isinstance(configs, list) else []:
             us = config.get("us") if isinstance(config, dict) else None
-            samples = (
-                [x for x in us if type(x) in (int, float) and 0 < x < 1e12]
-                if isinstance(us, list)
-                else []
-            )
+            samples = []
+            if isinstance(us, list):
+                samples = [x for x in us if type(x) in (int, float) and 0 < x < 1e12]
             if samples and isinstance(config.get("config"), int):
                 self.us.setdefault(config["config"], {})[number] = median(samples)
         self.gpu[number] = turn["gpu"] if isinstance(turn.get("gpu"), dict) else {}
@@ -368,14 +366,12 @@ class Answer:
 
 def slower(case, first, second, least=LEAST):
     """Answer of all runs that timed both targets: slower where every run says so, not slower where one run says so. `case`: None where nobody timed it."""
-    found = (
-        [
+    found = []
+    if case:
+        found = [
             compare(ours, theirs, config, other, least)
             for _, (ours, config), (theirs, other) in pairs(case, first, second)
         ]
-        if case
-        else []
-    )
     if not found:
         return Answer(None, why=_who_lacks_times(case, first, second))
     said = [comparison.is_slower(least) for comparison in found]
@@ -387,16 +383,14 @@ def slower(case, first, second, least=LEAST):
 
 
 def _who_lacks_times(case, first, second):
-    timed = (
-        {
+    timed = set()
+    if case:
+        timed = {
             (side.build, side.device)
             for sides in case.runs.values()
             for side in sides.values()
             if case.first_choice(side) is not None
         }
-        if case
-        else set()
-    )
     lacks = [
         name
         for name, target in (("the baseline", first), ("the candidate", second))

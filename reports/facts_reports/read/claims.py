@@ -15,18 +15,7 @@ from .text import clean
 from .versions import version_key
 
 KINDS = ("decision", "numbers", "caller")
-LINES = (
-    "project",
-    "link",
-    "rule",
-    "says",
-    "kind",
-    "refuse",
-    "unless",
-    "edge",
-    "untestable",
-    "note",
-)
+LINES = tuple("project link rule says kind refuse unless edge untestable note".split())
 MOST_LETTERS = 16384  # of one line
 MOST_PAIRS = 64  # of one rule
 _BLANK = " \t\r"
