@@ -2,7 +2,6 @@
 """Times FACTS: ci/bench.py SUBCOMMAND [ARGUMENT...]; `ci/bench.py SUBCOMMAND --help` says what it needs.
 
     run       a suite with an empty folder of plans, and with a full one, beside cudnn-frontend's own test
-    gpus      a suite on one GPU and on all GPUs of a host
     oracle    the comparison on a GPU: fill, reference, compare
     torch     FACTS beside PyTorch on one GPU
     frontend  ragged sequences and paged keys, in FACTS, cudnn-frontend and PyTorch
@@ -15,7 +14,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
-NAMES = ("run", "gpus", "oracle", "torch", "frontend")
+NAMES = ("run", "oracle", "torch", "frontend")
 
 
 def main(args):

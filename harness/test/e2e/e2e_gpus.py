@@ -1,8 +1,6 @@
 """A plan names a GPU by its number, its rows by what it is. The GPU here is told by a worker that only plays one; the programs are real."""
 
 import os
-import re
-import subprocess
 import sys
 
 import e2e
@@ -80,37 +78,6 @@ class Gpu(e2e.TestCase):
         self.assertEqual(len(record.rows), 12)
         self.assertStatus(e2e.facts("merge", self.path("r"), "-o", self.path("m")), 0)
         self.assertEqual(self.report(), 0)
-
-    def test_the_benchmark_of_several_gpus_prints_their_ratio(self):
-        command = [
-            sys.executable,
-            os.path.join(e2e.SOURCE, "ci", "bench.py"),
-            "gpus",
-            "--suite",
-            "pass=fwd d=8..1600:8",
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--jobs",
-            "1",
-            "--turns",
-            "1",
-        ]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=e2e.environment(
-                FACTS_WORKER=FAKE, FACTS_FAULT="slow", CUDA_VISIBLE_DEVICES="0,1", FACTS_BIN=e2e.BIN
-            ),
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"200 rows, 2 GPUs, workers for each: 1")
-        spread = re.search(r"--device all: .*; (\d+) on GPU 0, (\d+) on GPU 1\n", done.stdout)
-        self.assertTrue(spread, done.stdout)
-        self.assertEqual(int(spread[1]) + int(spread[2]), 200)
-        self.assertRegex(done.stdout, r"all GPUs: \d+\.\d\d times the speed of one")
 
     def test_merge_and_report_find_every_planned_row(self):
         self.run_facts()
