@@ -97,7 +97,6 @@ class Layouts(OneFolder):
             ("page", "report", self.good, "-o", "PLACE"),
             ("site/index.html", "report", self.good, "--site", "FOLDER"),
             ("x.xml", "diff", self.good, self.good, "--junit", "PLACE"),
-            ("x.json", "diff", self.good, self.good, "--errata", "PLACE"),
             ("dump/o.npy", "repro", CASE, "--device", "cpu", "--dump", "FOLDER"),
         ):
             self.each(("link to a file", "pipe"), place, *words)

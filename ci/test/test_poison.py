@@ -167,7 +167,7 @@ class Poison(OneFolder):
     def test_records(self):
         files = self.ask("report a.jsonl -o out/site --title BAD")
         self.assertIn("results.csv", [path.name for path in files])
-        gate = "--junit out/x.xml --errata out/errata.json --page out/page --annotations"
+        gate = "--junit out/x.xml --page out/page --annotations"
         for text in (
             "report a.jsonl b.jsonl --site out/site",
             f"report a.jsonl --issue '{CASE}'",

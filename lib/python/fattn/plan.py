@@ -5,16 +5,8 @@ import weakref
 from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import abi
-from .arrays import (
-    CUDA,
-    CUDA_MANAGED,
-    Array,
-    current_stream,
-    dense,
-    empty,
-    same_strides,
-    workspace as make_workspace,
-)
+from .arrays import CUDA, CUDA_MANAGED
+from .arrays import Array, current_stream, dense, empty, same_strides, workspace as make_workspace
 from .context import Context
 from .decision import Engine, _engine, asked
 from .library import call, check, library, refuse

@@ -8,19 +8,8 @@ from pathlib import Path
 from ..read import claims, predicate, reader, store, text
 from ..read.vocabulary import is_finding, is_good
 from . import asking
-from .options import (
-    BAD_INPUT,
-    ENVIRONMENT,
-    FINDINGS,
-    INCOMPLETE,
-    NOTHING,
-    OK,
-    Command,
-    Option,
-    UsageError,
-    folder,
-    passed,
-)
+from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INCOMPLETE, NOTHING, OK
+from .options import Command, Option, UsageError, folder, passed
 
 # The verdict about a rule for one version and device. Several of those before AGREES may apply; the others only alone.
 MEANINGS = {

@@ -13,17 +13,8 @@ import sys
 from ..read import cases, reader, words
 from ..read.files import replaced
 from . import asking
-from .options import (
-    ENVIRONMENT,
-    INCOMPLETE,
-    NOTHING,
-    OK,
-    Command,
-    Failed,
-    Option,
-    UsageError,
-    passed,
-)
+from .options import ENVIRONMENT, INCOMPLETE, NOTHING, OK
+from .options import Command, Failed, Option, UsageError, passed
 
 WILD = 4.0  # times its tolerance: a mistake, which no constant explains
 LEAST_ROWS = 50  # rows of fill=gauss of each version before an engine is called calibrated

@@ -1,11 +1,10 @@
 """`facts diff`, and what `facts gate` does with its records: compares, groups and prints."""
 
-import json
 import sys
 from pathlib import Path
 
 from ..compare import diff, diff_files, diff_words, sides
-from ..read import files, predicate, reader, text
+from ..read import predicate, reader
 from ..read.store import load
 from ..read.vocabulary import CHANGES
 from .options import BAD_INPUT, Command, Option, folder, number, passed
@@ -35,7 +34,6 @@ COMPARES = (
         read=number(1, 1000),
     ),
     Option("junit", "FILE", "also write the answer as JUnit"),
-    Option("errata", "FILE", "also write the engines to avoid, in cudnn-frontend's format"),
     Option("page", "DIR", "also write the report page there", read=folder),
     Option("annotations", help="also print the groups as GitHub annotations"),
     Option("json", help="print one JSON object a line"),
@@ -60,13 +58,6 @@ COMMAND = Command(
 def _write_files(found, args, inputs, command):
     if args.junit:
         diff_files.write_junit(found, Path(args.junit))
-    if args.errata:
-        made = diff_files.errata(found)
-        files.write(args.errata, json.dumps(made, indent=2, ensure_ascii=False) + "\n")
-        print(
-            f"{args.errata}: {text.count(len(made['rules']), 'rule')}; {diff_files.WARNING}",
-            file=sys.stderr,
-        )
     if args.page:
         from ..page import exports  # the one part that needs Jinja2
 

@@ -9,17 +9,8 @@ from ..compare import diff_files, times
 from ..read import files, reader
 from ..read.versions import version_key
 from . import asking, diff
-from .options import (
-    BAD_INPUT,
-    ENVIRONMENT,
-    INTERRUPTED,
-    NOTHING,
-    Command,
-    Failed,
-    Option,
-    UsageError,
-    passed,
-)
+from .options import BAD_INPUT, ENVIRONMENT, INTERRUPTED, NOTHING
+from .options import Command, Failed, Option, UsageError, passed
 
 _EXAMPLE = "facts gate --baseline 9.20.0 --candidate 9.27.0"
 COMMAND = Command(

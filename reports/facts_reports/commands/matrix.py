@@ -6,21 +6,8 @@ import sys
 from pathlib import Path
 
 from . import asking, report
-from .options import (
-    BAD_INPUT,
-    ENVIRONMENT,
-    FINDINGS,
-    INCOMPLETE,
-    INTERRUPTED,
-    NOTHING,
-    OK,
-    Command,
-    Failed,
-    Option,
-    UsageError,
-    folder,
-    passed,
-)
+from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INCOMPLETE, INTERRUPTED, NOTHING, OK
+from .options import Command, Failed, Option, UsageError, folder, passed
 
 _LEAST_VERSIONS = 3
 _BUILDS = "9.14.0-jit-cu13,9.20.0-jit-cu13,9.27.0-jit-cu13"

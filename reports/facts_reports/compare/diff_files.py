@@ -1,4 +1,4 @@
-"""The answer of a diff for programs: JSON, JUnit, GitHub annotations, and errata in cudnn-frontend's form."""
+"""The answer of a diff for programs: JSON, JUnit, and GitHub annotations."""
 
 import json
 import sys
@@ -6,10 +6,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from ..read import files, text
-from ..read.cases import parse, value_of
 from ..read.separate import members
-from ..read.versions import number, version_key
-from ..read.vocabulary import BY_CHANGE, CHANGES, is_finding
+from ..read.vocabulary import BY_CHANGE, CHANGES
 from . import diff as d
 from . import diff_words
 
@@ -215,78 +213,3 @@ def unasked(why, args):
         )
     if args.junit:
         _write_suites(Path(args.junit), headline, 3)
-
-
-# ---- errata ----
-
-WARNING = (
-    "a rule of this format has no SM and no condition: it removes its engine on every GPU, for every problem of that graph. "
-    "Check it before you ship it: such a rule once made other problems 80 % slower (pytorch/pytorch#189207)"
-)
-
-
-def _nothing():
-    return {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
-
-
-def _failing(diff):
-    """{(pass, engine, knobs): {"sm": set, "verdicts": set, "cases": [case], "builds": set}} of what worsened, by the configurations that fail in the candidate."""
-    found = {}
-    for group in diff.groups:
-        if group.word not in ("worse", "changed kind"):
-            continue
-        for pair in members(group.members, len(diff.names)):
-            slot, case = diff.slots[pair], diff.names[pair]
-            _, second = diff.sides.answers(slot, case)
-            for answer in second:
-                backend, engine, knobs = answer.chosen
-                if not is_finding(answer.outcome) or backend not in ("cudnn", ""):
-                    continue
-                if engine.isdigit():
-                    key = value_of(parse(case), "pass"), int(engine), knobs
-                    one = found.setdefault(key, _nothing())
-                    one["sm"].add(answer.sm)
-                    one["verdicts"].add(answer.outcome)
-                    one["cases"].append(case)
-                    one["builds"].add(diff.record(1).targets[d.target(diff, slot, 1)]["cudnn"])
-    return found
-
-
-def errata(diff):
-    """{"version": 1, "rules": [...]}: a rule for each engine that fails in the candidate, with its knobs where only one setting fails."""
-    found = _failing(diff)
-    rules = []
-    for word, engine in sorted({key[:2] for key in found}):
-        settings = {key[2]: one for key, one in found.items() if key[:2] == (word, engine)}
-        every = _nothing()
-        for one in settings.values():
-            for key in ("sm", "verdicts", "builds"):
-                every[key] |= one[key]
-            every["cases"] += one["cases"]
-        cudnn = sorted(every["builds"], key=version_key)
-        rules.append(
-            {
-                "rule_id": f"facts_{word}_engine_{engine}_{'_'.join(sorted(every['verdicts']))}",
-                "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
-                "engine": engine,
-                "knob": _frontend_knobs(settings),
-                "cudnn_version_start": number(cudnn[0]),
-                "cudnn_version_end": number(cudnn[-1]) + 1,
-                "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}",
-            }
-        )
-    return {
-        "version": 1,
-        "comment": "operation: cudnn-frontend names a graph by its operations; copy the name from its log. "
-        + WARNING,
-        "rules": rules,
-    }
-
-
-def _frontend_knobs(settings):
-    """Knobs as a plan's tag has them (k24=7), where one setting alone fails and cuDNN's numbers are known; else none: the whole engine."""
-    knobs = next(iter(settings)) if len(settings) == 1 else ()
-    numbered = [(key.lstrip("kK"), value) for key, value in knobs]
-    if all(number.isdigit() for number, _ in numbered):
-        return [f"k{number}={value}" for number, value in numbered]
-    return []
