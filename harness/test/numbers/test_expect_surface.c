@@ -1,3 +1,5 @@
+/* What is due where a case is more than a mask and lengths. What a sink, slopes, a dropout, packed and
+ * paged sequences change is held to the cpu backend by harness/test/worker/test_worker_surface.c. */
 #include "../case/resolved.h"
 
 #include <math.h>
@@ -14,11 +16,10 @@ typedef struct expects {
     facts_expectation e;
 } expects;
 
-static expects expects_of(const char *text, const uint8_t *keep)
+static expects expects_of(const char *text)
 {
     expects d = { .problem = resolved(text) };
     d.in = stored(d.problem);
-    d.in.keep = keep;
     int status;
     if (d.problem->ask.pass == FATTN_BACKWARD) {
         status = facts_expect_inputs(d.problem, &d.in, (void *)(uintptr_t)d.in.at[FACTS_TENSOR_O],
@@ -39,45 +40,12 @@ static void done(expects *d)
     free(d->problem);
 }
 
-/* Both cases owe the same numbers in live rows, within `relative` of their size. */
-static void check_same(const char *text, const char *other, double relative)
-{
-    expects a = expects_of(text, NULL), b = expects_of(other, NULL);
-    const facts_problem *p = a.problem;
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        const double *x = a.e.answer[id].want, *y = b.e.answer[id].want;
-        const int64_t *dim = p->tensor[id].dim;
-        for (int64_t n = 0; x && n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
-            const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
-            if (n / dim[3] % dim[2] >=
-                (keys ? facts_live_kv : facts_live_q)(p, n / (dim[1] * dim[2] * dim[3])))
-                continue;
-            cr_assert(x[n] == y[n] || fabs(x[n] - y[n]) <= relative * (fabs(y[n]) + 1e-3),
-                      "%s: %s [%ld]: %.17g, %.17g", text, facts_tensor_word(id), (long)n, x[n],
-                      y[n]);
-        }
-    }
-    done(&a), done(&b);
-}
-
-Test(surface, packed_is_padded)
-{
-    check_same("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats layout=thd slots=+2",
-               "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats", 0);
-    check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+-1+7/3+-1+12 layout=thd",
-               "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+0+12", 0);
-    check_same("b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max layout=t3hd stats=ht1",
-               "b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max", 0);
-    check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_t2hd tail=3",
-               "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12", 0);
-}
-
 /* Behind a length a packed K has no row, and what is not there has no gradient: a dense dK may stay
  * there as it was. Of a dense K it is 0. */
 Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
 {
-    expects packed = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd", NULL),
-            dense = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7", NULL);
+    expects packed = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd"),
+            dense = expects_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7");
     for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++) {
         cr_expect_eq(packed.e.expects[id][20 + 6], FACTS_EXPECTS_VALUE);
         cr_expect_eq(packed.e.expects[id][20 + 7], FACTS_EXPECTS_ZERO_OR_POISON);
@@ -89,8 +57,8 @@ Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
 /* What a backward is given is what its forward would have written: O times scale_o. */
 Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
 {
-    expects bwd = expects_of("pass=bwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
-    expects fwd = expects_of("pass=fwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
+    expects bwd = expects_of("pass=bwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd");
+    expects fwd = expects_of("pass=fwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd");
     const facts_tensor *o = &bwd.problem->tensor[FACTS_TENSOR_O];
     const double unit = facts_array_scalar(bwd.problem, FACTS_ARRAY_DESCALE_O);
     for (int64_t row = 0; row < o->dim[1] * o->dim[2]; row++)
@@ -108,91 +76,13 @@ Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
     done(&fwd);
 }
 
-Test(surface, paged_is_contiguous)
-{
-    static const char *const tables[] = { "shuffled", "identity", "linspace", "packed" };
-    for (int i = 0; i < 4; i++) {
-        char text[160];
-        snprintf(
-            text, sizeof text,
-            "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats paged=8 poison=nan table=%s",
-            tables[i]);
-        check_same(text, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats", 0);
-    }
-}
-
-Test(surface, a_boolean_mask_is_a_bias_of_minus_infinity)
-{
-    check_same("b=2 h=2 s=40/50 d=16 want=stats bias=bool:1hss",
-               "b=2 h=2 s=40/50 d=16 want=stats bias=1hss bias_fill=random", 0);
-    check_same("pass=bwd b=2 h=2 s=40/50 d=16 bias=bool:b1ss",
-               "pass=bwd b=2 h=2 s=40/50 d=16 bias=b1ss bias_fill=random", 0);
-}
-
-Test(surface, a_first_tile_masked_is_a_shift_of_the_keys)
-{
-    expects d = expects_of("b=1 h=1 s=3/300 d=16 want=stats blockmask=first", NULL);
-    const double *lse = d.e.answer[FACTS_TENSOR_STATS].want;
-    expects all = expects_of("b=1 h=1 s=3/300 d=16 want=stats", NULL),
-            head = expects_of("b=1 h=1 s=3/300 d=16 want=stats lens=3/128", NULL);
-    for (int i = 0; i < 3; i++) {
-        const double parts = exp(all.e.answer[FACTS_TENSOR_STATS].want[i]) -
-                             exp(head.e.answer[FACTS_TENSOR_STATS].want[i]);
-        cr_expect_float_eq(log(parts), lse[i], 1e-9, "%g, %g", log(parts), lse[i]);
-    }
-    done(&d), done(&all), done(&head);
-}
-
-Test(surface, a_sink_joins_the_denominator)
-{
-    expects with = expects_of("b=1 h=4 s=9/50 d=16 want=stats softmax=sink", NULL),
-            none = expects_of("b=1 h=4 s=9/50 d=16 want=stats", NULL);
-    float *sink = made(with.problem, FACTS_ARRAY_SINK);
-    for (int row = 0; row < 36; row++) {
-        const double lse = none.e.answer[FACTS_TENSOR_STATS].want[row],
-                     due_lse = log(exp(lse) + exp((double)sink[row / 9]));
-        cr_expect_float_eq(with.e.answer[FACTS_TENSOR_STATS].want[row], due_lse, 1e-12);
-        cr_expect_float_eq(with.e.answer[FACTS_TENSOR_O].want[row * 16],
-                           none.e.answer[FACTS_TENSOR_O].want[row * 16] * exp(lse - due_lse),
-                           1e-12);
-    }
-    free(sink), done(&with), done(&none);
-}
-
-Test(surface, slopes_count_the_distance)
-{
-    expects with = expects_of("b=1 h=2 s=1/50 d=16 want=stats alibi=1 fill=unip", NULL);
-    float *slope = made(with.problem, FACTS_ARRAY_ALIBI_SLOPES);
-    for (int h = 0; h < 2; h++) {
-        double sum = 0;
-        for (int j = 0; j < 50; j++)
-            sum += exp((double)slope[h] * j);
-        cr_expect_float_eq(with.e.answer[FACTS_TENSOR_STATS].want[h], log(sum), 1e-12);
-    }
-    free(slope), done(&with);
-}
-
-Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
-{
-    uint8_t keep[2 * 5 * 7];
-    for (int i = 0; i < 70; i++)
-        keep[i] = i % 7 == 3; /* key 3 alone */
-    expects d = expects_of("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
-    for (int row = 0; row < 10; row++) {
-        const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V],
-                                   (const int64_t[4]){ 0, row / 5, 3, 2 });
-        cr_expect_float_eq(d.e.answer[FACTS_TENSOR_O].want[row * 16 + 2], v / 7 / 0.75, 1e-7);
-    }
-    done(&d);
-}
-
 Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
 {
-    expects odd = expects_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats", NULL);
+    expects odd = expects_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats");
     const facts_problem *p = odd.problem;
     const double gamma =
         facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S);
-    expects exact = expects_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats", NULL);
+    expects exact = expects_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats");
     double far = 0;
     for (int i = 0; i < 2 * 9 * 16; i++)
         far = fmax(far, fabs(odd.e.answer[FACTS_TENSOR_O].want[i] / gamma -
@@ -200,17 +90,6 @@ Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
     cr_expect(far < 0.1 && far > 1e-4 && fabs(gamma - 1) > 0.01, "%g, %g", far, gamma);
     cr_expect_gt(odd.e.array[FACTS_ARRAY_AMAX_S][0], 0.0);
     done(&odd), done(&exact);
-}
-
-Test(surface, base_two_statistics_are_natural_ones_times_log2_e)
-{
-    expects two = expects_of("b=1 h=2 s=9/50 d=16 want=stats2", NULL),
-            natural = expects_of("b=1 h=2 s=9/50 d=16 want=stats", NULL);
-    for (int i = 0; i < 18; i++)
-        cr_expect_float_eq(two.e.answer[FACTS_TENSOR_STATS].want[i],
-                           natural.e.answer[FACTS_TENSOR_STATS].want[i] * 1.4426950408889634,
-                           1e-12);
-    done(&two), done(&natural);
 }
 
 Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
@@ -312,26 +191,4 @@ Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
         cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10],
                      "row %d, channel %d", i / 16, i % 16);
     free(angles), free(p), free(small);
-}
-
-Test(surface, a_block_scaled_backward_is_near_the_exact_one)
-{
-    /* biglogit is no noise that gets steps of its own: both cases have the same numbers but for the
-     * quantisation */
-    expects mx = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=mxe4m3 fill=biglogit", NULL),
-            exact = expects_of("pass=bwd b=2 h=4/2 s=40/70 d=32 dtype=f32 fill=biglogit", NULL);
-    static const facts_tensor_id ids[] = { FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
-    for (int i = 0; i < 3; i++) {
-        const int64_t *dim = mx.problem->tensor[ids[i]].dim;
-        double wrong = 0, size = 0;
-        for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
-            wrong += pow(mx.e.answer[ids[i]].want[n] - exact.e.answer[ids[i]].want[n], 2);
-            size += pow(exact.e.answer[ids[i]].want[n], 2);
-        }
-        cr_expect(sqrt(wrong / size) > 1e-3 && sqrt(wrong / size) < 0.4, "%s: %g",
-                  facts_tensor_word(ids[i]), sqrt(wrong / size));
-    }
-    cr_expect(mx.e.array[FACTS_ARRAY_AMAX_DQ][1] <= mx.e.array[FACTS_ARRAY_AMAX_DQ][0] &&
-              mx.e.array[FACTS_ARRAY_AMAX_DQ][0] <= mx.e.array[FACTS_ARRAY_AMAX_DQ][2]);
-    done(&mx), done(&exact);
 }

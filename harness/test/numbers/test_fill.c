@@ -1,5 +1,4 @@
 #include <criterion/criterion.h>
-#include <omp.h>
 
 #include "case/problem/philox.h"
 #include "numbers.h"
@@ -35,47 +34,6 @@ Test(philox, near_normal_has_mean_0_and_variance_1)
     }
     cr_expect_lt(fabs(sum / n), 0.01);
     cr_expect_lt(fabs(squares / n - 1), 0.01);
-}
-
-static void same_values(const facts_problem *a, const facts_problem *b, facts_tensor_id id)
-{
-    void *one = filled(a, id), *two = filled(b, id);
-    const facts_tensor *t = &a->tensor[id], *u = &b->tensor[id];
-    for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
-        int64_t d = n % t->dim[3], s = n / t->dim[3] % t->dim[2],
-                h = n / (t->dim[3] * t->dim[2]) % t->dim[1];
-        int64_t batch = n / (t->dim[3] * t->dim[2] * t->dim[1]);
-        cr_assert_float_eq(value_at(t, one, batch, h, s, d), value_at(u, two, batch, h, s, d), 0);
-    }
-    free(one);
-    free(two);
-}
-
-Test(fill, layout_gaps_and_offset_change_nothing)
-{
-    for (facts_fill fill = FACTS_FILL_GAUSS; fill < FACTS_FILL_OTHER; fill++) {
-        facts_problem a = problem_of(small, BSHD, 0, true, fill),
-                      b = problem_of(small, BHSD, 5, true, fill);
-        b.tensor[FACTS_TENSOR_K].first = 16;
-        b.tensor[FACTS_TENSOR_K].elements += 16;
-        same_values(&a, &b, FACTS_TENSOR_Q);
-        same_values(&a, &b, FACTS_TENSOR_K);
-        same_values(&a, &b, FACTS_TENSOR_V);
-        same_values(&a, &b, FACTS_TENSOR_DO);
-    }
-}
-
-Test(fill, the_number_of_threads_changes_nothing)
-{
-    facts_problem p = problem_of(small, BSHD, 3, false, FACTS_FILL_SPIKY);
-    size_t bytes = (size_t)p.tensor[FACTS_TENSOR_Q].elements * 2;
-    omp_set_num_threads(1);
-    void *one = filled(&p, FACTS_TENSOR_Q);
-    omp_set_num_threads(5);
-    void *five = filled(&p, FACTS_TENSOR_Q);
-    cr_expect_eq(memcmp(one, five, bytes), 0);
-    free(one);
-    free(five);
 }
 
 Test(fill, a_broadcast_place_holds_the_first_of_those_that_share_it)
@@ -211,21 +169,4 @@ Test(fill, stairs_climb_40_from_end_to_end)
     stair_rises(FACTS_FILL_STAIR_DN, FATTN_F16, 0.125, -1);
     stair_rises(FACTS_FILL_STAIR_UP, FATTN_F16, 0.0005, 1);
     stair_rises(FACTS_FILL_STAIR_UP, FATTN_E4M3, 0.125, 1);
-}
-
-Test(fill, poison_lies_in_padded_rows_and_nowhere_else)
-{
-    facts_problem p = problem_of(small, BSHD, 0, false, FACTS_FILL_GAUSS);
-    p.has_lengths = true;
-    p.len_q[0] = 48, p.len_kv[0] = 71, p.len_q[1] = 10, p.len_kv[1] = 0;
-    p.poison = FACTS_POISON_NAN;
-    void *k = filled(&p, FACTS_TENSOR_K), *d_o = filled(&p, FACTS_TENSOR_DO);
-    const facts_tensor *tk = &p.tensor[FACTS_TENSOR_K], *to = &p.tensor[FACTS_TENSOR_DO];
-    cr_expect(isfinite(value_at(tk, k, 0, 1, 70, 5)));
-    cr_expect(isnan(value_at(tk, k, 0, 1, 71, 5)));
-    cr_expect(isnan(value_at(tk, k, 1, 0, 0, 0)));
-    cr_expect(isfinite(value_at(to, d_o, 1, 3, 9, 0)));
-    cr_expect(isnan(value_at(to, d_o, 1, 3, 10, 0)));
-    free(k);
-    free(d_o);
 }

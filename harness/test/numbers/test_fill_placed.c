@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
+static const facts_tensor_id inputs[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
+                                          FACTS_TENSOR_DO };
+
 static bool is_keyed(facts_tensor_id id)
 {
     return id == FACTS_TENSOR_K || id == FACTS_TENSOR_V;
@@ -15,39 +18,41 @@ static void check_same(const char *text, const char *plain)
 {
     facts_problem *p = resolved(text), *q = resolved(plain);
     facts_storages a = stored(p), b = stored(q);
-    static const facts_tensor_id ids[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
-                                           FACTS_TENSOR_DO };
     for (size_t i = 0; i < 4; i++) {
-        const int64_t *dim = p->tensor[ids[i]].dim;
-        for (int64_t n = 0; p->tensor[ids[i]].present && n < dim[0] * dim[1] * dim[2] * dim[3];
+        const int64_t *dim = p->tensor[inputs[i]].dim;
+        for (int64_t n = 0; p->tensor[inputs[i]].present && n < dim[0] * dim[1] * dim[2] * dim[3];
              n++) {
             const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
                                     n / dim[3] % dim[2], n % dim[3] };
-            if (at[2] < (is_keyed(ids[i]) ? p->len_kv : p->len_q)[at[0]])
-                cr_assert_eq(code_at(p, ids[i], a.at[ids[i]], at),
-                             code_at(q, ids[i], b.at[ids[i]], at), "%s: tensor %d", text,
-                             (int)ids[i]);
+            if (at[2] < (is_keyed(inputs[i]) ? p->len_kv : p->len_q)[at[0]])
+                cr_assert_eq(code_at(p, inputs[i], a.at[inputs[i]], at),
+                             code_at(q, inputs[i], b.at[inputs[i]], at), "%s: tensor %d", text,
+                             (int)inputs[i]);
         }
     }
     freed(p, &a), freed(q, &b), free(p), free(q);
 }
 
+#define LENS "h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 "
+
 Test(placed, where_a_row_lies_changes_no_bit)
 {
-    static const char *const fills[] = { "gauss", "needle", "neglse" };
-    for (int i = 0; i < 3; i++) {
-        char text[240], plain[160];
-        snprintf(plain, sizeof plain, "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s",
-                 fills[i]);
-        snprintf(text, sizeof text, "%s layout=thd_t2hd slots=+3 tail=5", plain);
-        check_same(text, plain);
-        snprintf(plain, sizeof plain, "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 fill=%s",
-                 fills[i]);
-        snprintf(text, sizeof text, "%s paged=5", plain);
-        check_same(text, plain);
-        snprintf(text, sizeof text, "%s paged=v:8 table=packed", plain);
-        check_same(text, plain);
-    }
+    static const char *const forms[][2] = {
+        { "pass=bwd b=3 " LENS, "layout=bhsd stride=gap:8;offset:16" },
+        { "pass=bwd b=3 " LENS, "layout=thd_t2hd slots=+3 tail=5" },
+        { "b=3 " LENS, "paged=5" },
+        { "b=3 " LENS, "paged=v:8 table=packed" },
+    };
+#define AS_WORD(symbol, word) word,
+    static const char *const fills[] = { FACTS_FILL_LIST(AS_WORD) };
+#undef AS_WORD
+    for (size_t n = 0; n < sizeof fills / sizeof *fills; n++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            char text[240], plain[160];
+            snprintf(plain, sizeof plain, "%sfill=%s", forms[i][0], fills[n]);
+            snprintf(text, sizeof text, "%s %s", plain, forms[i][1]);
+            check_same(text, plain);
+        }
 }
 
 /* With poison=nan everything that is no live row is NaN, and nothing else. */
@@ -55,20 +60,25 @@ static void check_poison(const char *text)
 {
     facts_problem *p = resolved(text);
     facts_storages in = stored(p);
-    for (facts_tensor_id id = FACTS_TENSOR_Q; id <= FACTS_TENSOR_V; id++) {
+    for (size_t i = 0; i < 4; i++) {
+        const facts_tensor_id id = inputs[i];
         const facts_tensor *t = &p->tensor[id];
+        if (!t->present)
+            continue;
         unsigned char *live = calloc((size_t)t->elements, 1);
-        for (facts_tensor_id other = FACTS_TENSOR_Q; other <= FACTS_TENSOR_V; other++)
+        for (size_t k = 0; k < 4; k++) {
+            const facts_tensor_id other = inputs[k];
             for (int64_t b = 0; owner_of(p, other) == owner_of(p, id) && b < t->dim[0]; b++)
                 for (int64_t s = 0; s < (is_keyed(other) ? p->len_kv : p->len_q)[b]; s++)
                     for (int64_t n = 0; n < p->tensor[other].dim[1] * t->dim[3]; n++)
                         live[facts_row_at(p, other, b, s) +
                              n / t->dim[3] * p->tensor[other].stride[1] + n % t->dim[3]] = 1;
+        }
         int64_t dead = 0;
-        for (int64_t i = 0; i < t->elements; i++) {
-            cr_assert_eq(isnan(facts_decode(t->dtype, facts_load(t->dtype, in.at[id], i))) != 0,
-                         !live[i], "%s: tensor %d, element %ld", text, (int)id, (long)i);
-            dead += !live[i];
+        for (int64_t n = 0; n < t->elements; n++) {
+            cr_assert_eq(isnan(facts_decode(t->dtype, facts_load(t->dtype, in.at[id], n))) != 0,
+                         !live[n], "%s: tensor %d, element %ld", text, (int)id, (long)n);
+            dead += !live[n];
         }
         cr_expect(dead > 0, "%s: tensor %d", text, (int)id);
         free(live);
@@ -78,13 +88,12 @@ static void check_poison(const char *text)
 
 Test(placed, what_nobody_reads_is_poison)
 {
-    check_poison(
-        "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd slots=+3 tail=5 poison=nan");
-    check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_th2d slots=+1 poison=nan");
+    check_poison("pass=bwd b=3 " LENS "poison=nan");
+    check_poison("b=3 " LENS "layout=thd slots=+3 tail=5 poison=nan");
+    check_poison("b=3 " LENS "layout=thd_th2d slots=+1 poison=nan");
     check_poison("b=3 h=2 s=20 d=16 lens=20+0+7 layout=t3hd tail=2 poison=nan");
-    check_poison("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 paged=5 poison=nan");
-    check_poison(
-        "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 paged=5 table=packed layout=bhsd poison=nan");
+    check_poison("b=3 " LENS "paged=5 poison=nan");
+    check_poison("b=3 " LENS "paged=5 table=packed layout=bhsd poison=nan");
 }
 
 Test(placed, shared_pages_are_live_for_everybody)
