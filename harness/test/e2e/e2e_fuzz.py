@@ -122,7 +122,7 @@ class Fuzz(e2e.TestCase):
         (failure,) = self.known(name).failures
         self.assertEqual(
             (failure.entry.kind, failure.verdicts, failure.fields["sm"], failure.ranges),
-            ("decision", ["crash"], "90", [(92700, known.NEWEST)]),
+            ("failure", ["crash"], "90", [(92700, known.NEWEST)]),
         )
         self.assertEqual(
             known.Failure.expectations(failure),
@@ -162,7 +162,7 @@ class Fuzz(e2e.TestCase):
         for name in names:
             entry, paragraph = self.known(name + ".known"), self.findings()[name + ".md"]
             self.assertEqual(
-                (entry.kind, entry.failures), ("caller", []), "the failure is not cuDNN's"
+                (entry.about, entry.failures), ("caller", []), "the failure is not cuDNN's"
             )
             smallest = [line for line in entry.groups[0][3] if line]
             self.assertTrue(smallest)
