@@ -1,11 +1,12 @@
-"""The headers of libfattn for ctypes: what the module uses. Made by declare.py; do not edit."""
+"""What the module uses of the headers of libfattn. A test compares each line with the headers."""
 
 from ctypes import CFUNCTYPE, POINTER, Structure
 from ctypes import c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
 
 
-def _all(kind, names):
+def _all(kind: Any, names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names.split()]
 
 
@@ -15,12 +16,18 @@ class fattn_problem(Structure):
         *_all(c_int32, "pass dtype o_dtype grad_dtype do_dtype stats_dtype training"),
         *_all(c_uint32, "outputs"),
         *_all(c_int64, "batch heads_q heads_k heads_v seq_q seq_kv dim_qk dim_v"),
-        *_all(c_int64 * 4, """q_strides k_strides v_strides o_strides do_strides dq_strides
-            dk_strides dv_strides stats_strides"""),
+        *_all(
+            c_int64 * 4,
+            """q_strides k_strides v_strides o_strides do_strides dq_strides
+            dk_strides dv_strides stats_strides""",
+        ),
         *_all(c_double, "attn_scale"),
         *_all(c_int64, "window_left window_right"),
-        *_all(c_int32, """has_attn_scale scale_in_memory has_left has_right align block_mask
-            padding"""),
+        *_all(
+            c_int32,
+            """has_attn_scale scale_in_memory has_left has_right align block_mask
+            padding""",
+        ),
         *_all(c_uint32, "cumulative"),
         *_all(c_int32, "len_broadcast len_rank ragged_bits"),
         *_all(c_uint32, "ragged"),
@@ -32,8 +39,11 @@ class fattn_problem(Structure):
         *_all(c_uint32, "mod_gradients"),
         *_all(c_double, "dropout"),
         *_all(c_int64, "rope_dim"),
-        *_all(c_int32, """rng_bits dropout_mask alibi sink dsink rope scaling scale_format impl
-            spelling unfuse_fma deterministic determinism capture guards_off reserved"""),
+        *_all(
+            c_int32,
+            """rng_bits dropout_mask alibi sink dsink rope scaling scale_format impl
+            spelling unfuse_fma deterministic determinism capture guards_off reserved""",
+        ),
     ]
 
 
@@ -118,13 +128,16 @@ class fattn_tensors(Structure):
         *_all(c_size_t, "struct_size"),
         *_all(c_void_p, "q k v o stats max sum_exp seq_len_q seq_len_kv d_o dq dk dv workspace"),
         *_all(c_size_t, "workspace_bytes"),
-        *_all(c_void_p, """bias dbias mod_tensors mod_gradients q_offsets k_offsets v_offsets
+        *_all(
+            c_void_p,
+            """bias dbias mod_tensors mod_gradients q_offsets k_offsets v_offsets
             o_offsets stats_offsets do_offsets dq_offsets dk_offsets dv_offsets page_table_k
             page_table_v table_offsets_k table_offsets_v attn_scale alibi_slopes sink dsink seed
             offset dropout_mask dropout_scale dropout_scale_inverse rng_dump block_mask rope_q
             rope_k descale_q descale_k descale_v descale_s scale_s scale_o descale_o descale_do
             descale_dp scale_dp scale_dq scale_dk scale_dv amax_s amax_o amax_dp amax_dq amax_dk
-            amax_dv sf_q sf_k sf_v sf_do sf_q_t sf_k_t sf_do_t q_t k_t do_t do_16"""),
+            amax_dv sf_q sf_k sf_v sf_do sf_q_t sf_k_t sf_do_t q_t k_t do_t do_16""",
+        ),
     ]
 
 
@@ -140,128 +153,127 @@ class fattn_policy(Structure):
 
 fattn_score_mod_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p)
 fattn_score_mod_gradient_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p)
-
-FUNCTIONS = {  # name: result, arguments
-    "fattn_backward": (c_int, [c_void_p, POINTER(fattn_tensors), c_void_p]),
-    "fattn_context_create": (c_int, [POINTER(c_void_p), POINTER(fattn_context_options)]),
-    "fattn_context_destroy": (None, [c_void_p]),
-    "fattn_context_info_get": (c_int, [c_void_p, POINTER(fattn_context_info)]),
-    "fattn_context_libraries": (c_size_t, [c_void_p, POINTER(fattn_library), c_size_t]),
-    "fattn_context_verify": (c_int, [c_void_p]),
-    "fattn_decide": (c_int, [POINTER(c_void_p), c_void_p, POINTER(fattn_problem), c_uint32]),
-    "fattn_decision_answer": (POINTER(fattn_answer), [c_void_p, c_size_t]),
-    "fattn_decision_answer_count": (c_size_t, [c_void_p]),
-    "fattn_decision_backend": (c_int, [c_void_p]),
-    "fattn_decision_destroy": (None, [c_void_p]),
-    "fattn_decision_engine": (POINTER(fattn_engine), [c_void_p, c_int, c_size_t]),
-    "fattn_decision_engine_count": (c_size_t, [c_void_p, c_int]),
-    "fattn_decision_reason": (c_int, [c_void_p]),
-    "fattn_decision_refusal": (POINTER(fattn_refusal), [c_void_p, c_size_t]),
-    "fattn_decision_refusal_count": (c_size_t, [c_void_p]),
-    "fattn_decision_remedy": (c_char_p, [c_void_p]),
-    "fattn_decision_status": (c_char_p, [c_void_p]),
-    "fattn_decision_supported": (c_bool, [c_void_p]),
-    "fattn_decision_text": (c_char_p, [c_void_p]),
-    "fattn_explain": (c_int, [c_void_p, POINTER(fattn_problem), c_int, POINTER(fattn_neighbour),
-        POINTER(c_size_t)]),
-    "fattn_forward": (c_int, [c_void_p, POINTER(fattn_tensors), c_void_p]),
-    "fattn_free": (None, [c_void_p]),
-    "fattn_knob_name": (c_char_p, [c_int32]),
-    "fattn_last_error": (c_char_p, []),
-    "fattn_plan_backend": (c_int, [c_void_p]),
-    "fattn_plan_create": (c_int, [POINTER(c_void_p), c_void_p, POINTER(fattn_problem),
-        POINTER(fattn_plan_options)]),
-    "fattn_plan_destroy": (None, [c_void_p]),
-    "fattn_plan_engine": (POINTER(fattn_engine), [c_void_p]),
-    "fattn_plan_get": (c_int, [POINTER(c_void_p), c_void_p, POINTER(fattn_problem),
-        POINTER(fattn_plan_options)]),
-    "fattn_plan_load": (c_int, [POINTER(c_void_p), c_void_p, POINTER(fattn_problem), c_char_p,
-        c_size_t]),
-    "fattn_plan_ms": (c_double, [c_void_p]),
-    "fattn_plan_save": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
-    "fattn_plan_workspace_bytes": (c_size_t, [c_void_p]),
-    "fattn_policy_depth": (c_int, []),
-    "fattn_policy_pop": (None, [c_int]),
-    "fattn_policy_push": (c_int, [POINTER(fattn_policy), POINTER(c_int)]),
-    "fattn_problem_resolve": (c_int, [POINTER(fattn_problem), POINTER(fattn_problem)]),
-    "fattn_record": (c_int32, [c_void_p, c_int, c_int32, c_int32, c_int32]),
-    "fattn_record_constant": (c_int32, [c_void_p, c_double]),
-    "fattn_record_index": (c_int32, [c_void_p, c_int]),
-    "fattn_record_tensor": (c_int32, [c_void_p, c_char_p, c_int, POINTER(c_int64),
-        POINTER(c_int64)]),
-    "fattn_score_mod_create": (c_int, [POINTER(c_void_p), fattn_score_mod_callback,
-        fattn_score_mod_gradient_callback, c_void_p]),
-    "fattn_score_mod_destroy": (None, [c_void_p]),
-    "fattn_score_mod_evaluate": (c_int, [c_void_p, c_double, POINTER(c_int64), POINTER(c_void_p),
-        POINTER(c_double), POINTER(c_double)]),
-    "fattn_score_mod_hash": (None, [c_void_p, POINTER(c_uint64)]),
-    "fattn_score_mod_same": (c_bool, [c_void_p, c_void_p]),
-    "fattn_score_mod_text": (c_size_t, [c_void_p, c_char_p, c_size_t]),
-    "fattn_status_name": (c_char_p, [c_int]),
+_TYPES: dict[str, Any] = {
+    **{kind.__name__: kind for kind in Structure.__subclasses__()},
+    **dict(int=c_int, int32=c_int32, int64=c_int64, uint32=c_uint32, uint64=c_uint64),
+    **dict(size_t=c_size_t, double=c_double, bool=c_bool, void=None),
+    **{"void*": c_void_p, "char*": c_char_p, "callback": fattn_score_mod_callback},
+    "gradient_callback": fattn_score_mod_gradient_callback,
 }
-POINTEES = {  # of the fields of fattn_tensors
-    "void": """q k v o d_o dq dk dv workspace bias dbias q_offsets k_offsets v_offsets o_offsets
-        stats_offsets do_offsets dq_offsets dk_offsets dv_offsets table_offsets_k table_offsets_v
-        seed offset dropout_mask rng_dump q_t k_t do_t do_16""",
+
+
+def _type(word: str) -> Any:
+    return _TYPES[word] if word in _TYPES else POINTER(_type(word[:-1]))
+
+
+# Result, name and arguments of each function. A handle that only the library looks into is a void*.
+PROTOTYPES = """
+int fattn_backward void* fattn_tensors* void*
+int fattn_context_create void** fattn_context_options*
+void fattn_context_destroy void*
+int fattn_context_info_get void* fattn_context_info*
+size_t fattn_context_libraries void* fattn_library* size_t
+int fattn_context_verify void*
+int fattn_decide void** void* fattn_problem* uint32
+fattn_answer* fattn_decision_answer void* size_t
+size_t fattn_decision_answer_count void*
+int fattn_decision_backend void*
+void fattn_decision_destroy void*
+fattn_engine* fattn_decision_engine void* int size_t
+size_t fattn_decision_engine_count void* int
+int fattn_decision_reason void*
+fattn_refusal* fattn_decision_refusal void* size_t
+size_t fattn_decision_refusal_count void*
+char* fattn_decision_remedy void*
+char* fattn_decision_status void*
+bool fattn_decision_supported void*
+char* fattn_decision_text void*
+int fattn_explain void* fattn_problem* int fattn_neighbour* size_t*
+int fattn_forward void* fattn_tensors* void*
+void fattn_free void*
+char* fattn_knob_name int32
+char* fattn_last_error
+int fattn_plan_backend void*
+int fattn_plan_create void** void* fattn_problem* fattn_plan_options*
+void fattn_plan_destroy void*
+fattn_engine* fattn_plan_engine void*
+int fattn_plan_get void** void* fattn_problem* fattn_plan_options*
+int fattn_plan_load void** void* fattn_problem* char* size_t
+double fattn_plan_ms void*
+int fattn_plan_save void* void** size_t*
+size_t fattn_plan_workspace_bytes void*
+int fattn_policy_depth
+void fattn_policy_pop int
+int fattn_policy_push fattn_policy* int*
+int fattn_problem_resolve fattn_problem* fattn_problem*
+int32 fattn_record void* int int32 int32 int32
+int32 fattn_record_constant void* double
+int32 fattn_record_index void* int
+int32 fattn_record_tensor void* char* int int64* int64*
+int fattn_score_mod_create void** callback gradient_callback void*
+void fattn_score_mod_destroy void*
+int fattn_score_mod_evaluate void* double int64* void** double* double*
+void fattn_score_mod_hash void* uint64*
+bool fattn_score_mod_same void* void*
+size_t fattn_score_mod_text void* char* size_t
+char* fattn_status_name int
+"""
+FUNCTIONS = {  # name: (result, arguments)
+    name: (_type(result), [_type(word) for word in arguments])
+    for result, name, *arguments in map(str.split, PROTOTYPES.strip().split("\n"))
+}
+POINTEES = {  # what fields of fattn_tensors point to, where the type is fixed
     "float": """stats max sum_exp attn_scale alibi_slopes sink dsink dropout_scale
         dropout_scale_inverse rope_q rope_k descale_q descale_k descale_v descale_s scale_s scale_o
         descale_o descale_do descale_dp scale_dp scale_dq scale_dk scale_dv amax_s amax_o amax_dp
         amax_dq amax_dk amax_dv""",
     "int32_t": "seq_len_q seq_len_kv page_table_k page_table_v",
-    "void *": "mod_tensors mod_gradients",
     "uint8_t": "block_mask sf_q sf_k sf_v sf_do sf_q_t sf_k_t sf_do_t",
 }
+
+
+def _from(first: int, words: str) -> dict[str, int]:
+    return {word: number for number, word in enumerate(words.split(), first)}
+
+
 WORDS = {
-    'backend': {'cudnn': 0, 'math': 1, 'cpu': 2},
-    'mode': {'A': 0, 'B': 1, 'fallback': 2, 'instant': 3},
-    'action': {'deny': 0, 'pin': 1},
-    'dtype': {'bf16': 1, 'f16': 2, 'f32': 3, 'e4m3': 4, 'e5m2': 5, 'mxe4m3': 6, 'mxe5m2': 7},
-    'pass': {'fwd': 0, 'bwd': 1},
-    'align': {'tl': 0, 'br': 1},
-    'impl': {'auto': 0, 'composite': 1, 'unified': 2},
-    'spelling': {'auto': 0, 'expanded': 1, 'single': 2},
-    'format': {'unset': 0, 'bshd': 1, 'sbhd': 2, 'bhsd': 3},
-    'determinism': {'auto': 0, 'form': 1, 'pin': 2},
-    'scaling': {'none': 0, 'delayed': 1, 'current': 2},
-    'mod_op': {'neg': 1, 'abs': 2, 'exp': 3, 'log': 4, 'tanh': 5, 'sigmoid': 6, 'erf': 7, 'sin': 8,
-        'cos': 9, 'tan': 10, 'sqrt': 11, 'rsqrt': 12, 'reciprocal': 13, 'relu': 14, 'softplus': 15,
-        'ceil': 16, 'floor': 17, 'add': 18, 'sub': 19, 'mul': 20, 'div': 21, 'max': 22, 'min': 23,
-        'pow': 24, 'mod': 25, 'eq': 26, 'ne': 27, 'lt': 28, 'le': 29, 'gt': 30, 'ge': 31, 'and': 32,
-        'or': 33, 'not': 34, 'select': 35},
+    "backend": _from(0, "cudnn math cpu"),
+    "mode": _from(0, "A B fallback instant"),
+    "action": _from(0, "deny pin"),
+    "dtype": _from(1, "bf16 f16 f32 e4m3 e5m2 mxe4m3 mxe5m2"),
+    "pass": _from(0, "fwd bwd"),
+    "align": _from(0, "tl br"),
+    "impl": _from(0, "auto composite unified"),
+    "spelling": _from(0, "auto expanded single"),
+    "format": _from(0, "unset bshd sbhd bhsd"),
+    "determinism": _from(0, "auto form pin"),
+    "scaling": _from(0, "none delayed current"),
+    "mod_op": _from(
+        1,
+        """neg abs exp log tanh sigmoid erf sin cos tan sqrt rsqrt reciprocal relu softplus
+        ceil floor add sub mul div max min pow mod eq ne lt le gt ge and or not select""",
+    ),
 }
-INPUTS = {
-    'neg': 1, 'abs': 1, 'exp': 1, 'log': 1, 'tanh': 1, 'sigmoid': 1, 'erf': 1, 'sin': 1, 'cos': 1,
-        'tan': 1, 'sqrt': 1, 'rsqrt': 1, 'reciprocal': 1, 'relu': 1, 'softplus': 1, 'ceil': 1,
-        'floor': 1, 'add': 2, 'sub': 2, 'mul': 2, 'div': 2, 'max': 2, 'min': 2, 'pow': 2, 'mod': 2,
-        'eq': 2, 'ne': 2, 'lt': 2, 'le': 2, 'gt': 2, 'ge': 2, 'and': 2, 'or': 2, 'not': 1, 'select':
-        3
-}
+# How many values an operation of a score modification takes.
+INPUTS = {word: 2 for word in WORDS["mod_op"]}
+INPUTS.update(
+    dict.fromkeys(
+        """neg abs exp log tanh sigmoid erf sin cos tan sqrt rsqrt reciprocal relu softplus ceil
+    floor not""".split(),
+        1,
+    ),
+    select=3,
+)
 CONSTANTS = {
-    'FATTN_ASK_A': 1,
-    'FATTN_BOOL': 8,
-    'FATTN_CUMULATIVE_KV': 2,
-    'FATTN_CUMULATIVE_Q': 1,
-    'FATTN_DEVICE_CPU': 2,
-    'FATTN_DEVICE_DESCRIBED': 1,
-    'FATTN_DEVICE_FAULT': 8,
-    'FATTN_DEVICE_GPU': 0,
-    'FATTN_ENGINE_AUTO': -1,
-    'FATTN_MAX_NEIGHBOURS': 16,
-    'FATTN_MODE_A': 0,
-    'FATTN_RAGGED_ALL': 511,
-    'FATTN_RAGGED_DK': 128,
-    'FATTN_RAGGED_DO': 32,
-    'FATTN_RAGGED_DQ': 64,
-    'FATTN_RAGGED_DV': 256,
-    'FATTN_RAGGED_K': 2,
-    'FATTN_RAGGED_O': 8,
-    'FATTN_RAGGED_Q': 1,
-    'FATTN_RAGGED_STATS': 16,
-    'FATTN_RAGGED_TENSORS': 9,
-    'FATTN_RAGGED_V': 4,
-    'FATTN_WANT_MAX': 2,
-    'FATTN_WANT_RNG_DUMP': 16,
-    'FATTN_WANT_STATS': 1,
-    'FATTN_WANT_STATS_LOG2': 8,
-    'FATTN_WANT_SUM_EXP': 4,
+    f"FATTN_{word}": int(value)
+    for word, value in (
+        one.split("=")
+        for one in """
+        ASK_A=1 BOOL=8 CUMULATIVE_KV=2 CUMULATIVE_Q=1 DEVICE_CPU=2 DEVICE_DESCRIBED=1
+        DEVICE_FAULT=8 DEVICE_GPU=0 ENGINE_AUTO=-1 MAX_NEIGHBOURS=16 MODE_A=0 RAGGED_ALL=511
+        RAGGED_DK=128 RAGGED_DO=32 RAGGED_DQ=64 RAGGED_DV=256 RAGGED_K=2 RAGGED_O=8 RAGGED_Q=1
+        RAGGED_STATS=16 RAGGED_TENSORS=9 RAGGED_V=4 WANT_MAX=2 WANT_RNG_DUMP=16 WANT_STATS=1
+        WANT_STATS_LOG2=8 WANT_SUM_EXP=4
+    """.split()
+    )
 }

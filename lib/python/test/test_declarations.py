@@ -1,4 +1,4 @@
-"""fattn/abi.py is what the headers declare: made anew it is the same, and a C compiler gives every struct the same layout."""
+"""fattn/abi.py says what the headers declare: the words, the arguments of functions; a C compiler gives every struct the same layout."""
 
 import ctypes
 import pathlib
@@ -10,8 +10,25 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
-import declare
 from fattn import abi, problem
+
+HEADERS = sorted((HERE.parent.parent / "include/fattn").glob("*.h"))
+TEXT = "".join(re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.S) for path in HEADERS)
+ALIASES = {name: kind for kind, name in re.findall(r"typedef (\w+) (\w+);", TEXT)}
+CALLBACKS = {"callback": "callback", "gradient": "gradient_callback"}
+SCALARS = {"int", "int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "double", "bool", "char"}
+
+
+def word(declared):
+    """A type as abi.py has it: an enum is an int, a handle that only the library looks into a void."""
+    base = re.sub(r"\bconst\b|[*\[]", " ", declared).split()[0]
+    base = ALIASES.get(base, base)
+    stars = "*" * (declared.count("*") + declared.count("["))
+    if base.startswith("fattn_score_mod_") and not stars:
+        return CALLBACKS[base.removeprefix("fattn_score_mod_").removesuffix("_callback")]
+    if base in SCALARS and (base, stars) != ("char", "**"):  # bytes, not a text
+        return (base if base == "size_t" else base.removesuffix("_t")) + stars
+    return (base if base in structs() else "void" if stars or base == "void" else "int") + stars
 
 
 def structs():
@@ -37,13 +54,6 @@ int main(void)
 
 
 class Declarations(unittest.TestCase):
-    def test_the_file_is_what_declare_prints(self):
-        self.assertEqual(
-            (HERE.parent / "fattn/abi.py").read_text(),
-            declare.written(),
-            "renew it: lib/python/declare.py > lib/python/fattn/abi.py",
-        )
-
     def test_a_compiler_gives_the_same_layout_and_numbers(self):
         wanted, lines = [], []
         for name, kind in structs().items():
@@ -56,7 +66,7 @@ class Declarations(unittest.TestCase):
             wanted.append(value)
             lines.append(name)
         self.assertGreater(len(lines), 300)
-        includes = "".join(f"#include <fattn/{header.name}>\n" for header in declare.headers())
+        includes = "".join(f"#include <fattn/{header.name}>\n" for header in HEADERS)
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "layout.c")
             all_ = ", ".join(f"(long long)({line})" for line in lines)
@@ -67,11 +77,35 @@ class Declarations(unittest.TestCase):
         self.assertEqual(dict(zip(lines, wanted)), dict(zip(lines, map(int, said.split()))))
 
     def test_every_function_that_the_module_calls_is_declared(self):
-        texts = (path.read_text() for path in declare.MODULE.glob("*.py") if path.name != "abi.py")
+        texts = (
+            path.read_text()
+            for path in (HERE.parent / "fattn").glob("*.py")
+            if path.name != "abi.py"
+        )
         called = set(re.findall(r"\b(fattn_[a-z_]+[a-z])\b(?!_)", "".join(texts)))
         declared = {*abi.FUNCTIONS, *vars(abi)}
         self.assertEqual(called - declared, set())
         self.assertGreater(len(abi.FUNCTIONS), 30)
+
+    def test_functions_have_the_arguments_of_the_headers(self):
+        for prototype in abi.PROTOTYPES.strip().split("\n"):
+            result, name, *_ = prototype.split()
+            found = re.search(rf"([\w ]+[ *\n]+){name}\(([^;]*?)\);", TEXT)
+            self.assertTrue(found, name)
+            given = [word(part) for part in found[2].split(",") if part.strip() != "void"]
+            self.assertEqual(" ".join([word(found[1]), name, *given]), prototype)
+
+    def test_words_are_those_of_the_headers(self):
+        text = TEXT.replace("\\\n", " ")
+        lists = re.findall(r"#define FATTN_(\w+)_LIST\(X\)([^\n]*)", text)
+        words = {name.lower(): re.findall(r'X\(\w+, (\d+), "(\w+)"', said) for name, said in lists}
+        made = {name: {word: int(n) for n, word in found} for name, found in words.items() if found}
+        self.assertEqual(abi.WORDS, made)
+        taken = re.findall(r'X\(\w+, \d+, "(\w+)", (\d)\)', text)
+        self.assertEqual(abi.INPUTS, {word: int(count) for word, count in taken})
+        for kind, names in abi.POINTEES.items():
+            for name in names.split():
+                self.assertRegex(text, rf"\b{kind} \*[^;]*\b{name}\b")
 
     def test_words_of_fields(self):
         found = {field for field in problem.FIELDS if problem.words_of(field)}
