@@ -137,11 +137,10 @@ def tracked():
         text=True,
         check=False,
     )
-    names = (
-        listed.stdout.split("\0")
-        if listed.returncode == 0
-        else (str(p.relative_to(HOME)) for p in HOME.rglob("*") if "build" not in p.parts)
-    )
+    if listed.returncode == 0:
+        names = listed.stdout.split("\0")
+    else:
+        names = (str(p.relative_to(HOME)) for p in HOME.rglob("*") if "build" not in p.parts)
     return [name for name in names if name and (HOME / name).is_file()]
 
 

@@ -284,11 +284,10 @@ def lock(words):
     head = [line for line in text.splitlines() if line.startswith("#")]
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     index = Index()
-    wheels = (
-        [wheel for word in words for wheel in asked_for(index, word)]
-        if words
-        else list(all_wanted(index))
-    )
+    if words:
+        wheels = [wheel for word in words for wheel in asked_for(index, word)]
+    else:
+        wheels = list(all_wanted(index))
     check_unchanged(index, lines)
     known = {tuple(line.split()[:2]) for line in lines}
     new = {

@@ -118,14 +118,13 @@ def graph_of(p, implementation, **where):
         )
 
     shapes = shapes_of(p)
-    offsets = (
-        {}
-        if p.page
-        else {
+    if p.page:
+        offsets = {}
+    else:
+        offsets = {
             token: integers(f"at{token}", p.b + 1, 1, 1, 1)
             for token in sorted({token for _, token in shapes.values()})
         }
-    )
     for name in shapes:
         if name not in OUTPUTS[p.pas]:
             t[name] = g.tensor(

@@ -176,16 +176,12 @@ def print_table(rows_of_case, in_a_row, warm, runs):
                 flush=True,
             )
             continue
-        theirs, mine = (
-            plain_reference_ms(case, warm, runs),
-            statistics.median(sum(row[stage] for stage in STAGES) for row in judged),
-        )
+        theirs = plain_reference_ms(case, warm, runs)
+        mine = statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
         both = in_a_row.get(case)
-        of_case = (
-            [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else [])
-            if theirs
-            else []
-        )
+        of_case = []
+        if theirs:
+            of_case = [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else [])
         ratios += [of_case] if theirs else []
         cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [
             text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES

@@ -251,13 +251,12 @@ def python():
             (node for tree in trees for node in tree.body if getattr(node, "name", "") == name),
             None,
         )
-        text = (
-            "\n".join(documented(node))
-            if node
-            else ast.get_docstring(
+        if node:
+            text = "\n".join(documented(node))
+        else:
+            text = ast.get_docstring(
                 ast.parse((ROOT / MODULE / f"{name}.py").read_text(encoding="utf-8"))
             )
-        )
         parts.append(f"### `{name}`\n\n```{'python' if node else 'text'}\n{text}\n```\n")
     return "\n".join(parts)
 

@@ -186,11 +186,10 @@ class Program:
         if self.tensors[word]["dtype"].startswith("mx"):
             heads, rows, dim = (part.strip() for part in shape.split(","))
             by_row = word.endswith("_t") or (word == "v" and not self.backward)
-            at = (
-                f"{dim}, {rows}, n % {dim}, n / {dim} % {rows}"
-                if by_row
-                else f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
-            )
+            if by_row:
+                at = f"{dim}, {rows}, n % {dim}, n / {dim} % {rows}"
+            else:
+                at = f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
             yield f"    for (int64_t n = 0; n < BATCH * {heads} * (int64_t){rows} * {dim}; n++)"
             yield f"        {variable}[n] *= factor({name('sf_' + word)}, n / {dim} / {rows}, {at});"
 

@@ -309,11 +309,10 @@ class Plan:
         if self.context.kind == "described":
             refuse('a described device runs nothing: use Context("cpu") or Context(0)')
         kind, number = array.device
-        reached = (
-            array.on_cpu
-            if self.context.kind == "cpu"
-            else kind == CUDA_MANAGED or (kind == CUDA and number == self.context.device)
-        )
+        if self.context.kind == "cpu":
+            reached = array.on_cpu
+        else:
+            reached = kind == CUDA_MANAGED or (kind == CUDA and number == self.context.device)
         if not reached:
             refuse(
                 f"{name}: lies on device {array.device} (DLPack), the plan is for {self.context.device}"

@@ -416,11 +416,10 @@ def _axes_words(diff):
 def as_text(diff):
     lines = [headline(diff), ""]
     for pair, grades, counts in targets_words(diff):
-        name = (
-            f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
-            if pair.first[1] == pair.second[1]
-            else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
-        )
+        if pair.first[1] == pair.second[1]:
+            name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
+        else:
+            name = f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
         grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
         lines.append(f"{name} ({grade}): " + _counts(counts, "->"))
     if len(diff.sides.slots) > _TARGETS:

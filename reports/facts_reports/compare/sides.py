@@ -402,11 +402,10 @@ def chosen_build(record, word, option):
     if len(found) == 1:
         return found[0]
     here = {b for b, _ in record.targets if b != words.NO_BUILD}
-    what = (
-        f"is {len(found)} builds here ({_names(found)}): give the name of one"
-        if found
-        else f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
-    )
+    if found:
+        what = f"is {len(found)} builds here ({_names(found)}): give the name of one"
+    else:
+        what = f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
     raise SidesError(f"{option} {text.line(word, 60)} {what}")
 
 

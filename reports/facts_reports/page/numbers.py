@@ -64,13 +64,10 @@ def _engines(record, line):
     for config in sorted(us, key=lambda config: us[config].middle):
         best.setdefault(case.engine(side, config)[0], config)
     fastest = case.fastest(side) if line.fastest_ratio else first
-    faster = (
-        f"fastest, {line.fastest_ratio.ratio.middle:.2f} times as fast"
-        if line.fastest_ratio
-        else "fastest"
-        if len(us) > 1
-        else ""
-    )
+    if line.fastest_ratio:
+        faster = f"fastest, {line.fastest_ratio.ratio.middle:.2f} times as fast"
+    else:
+        faster = "fastest" if len(us) > 1 else ""
     for config in dict.fromkeys((first, *best.values())):
         share, limit = times.share_of(record, side, us[config])
         yield {

@@ -29,11 +29,10 @@ class _Dictionary:
         key = value if kind in _HASHED else marshal.dumps(value, 2)  # 1 is True, but not its bytes
         code = self.said.get(key)
         if code is None:
-            same = (
-                (kind, json.dumps(value, ensure_ascii=False, sort_keys=True))
-                if kind in (dict, list)
-                else key
-            )
+            if kind in (dict, list):
+                same = (kind, json.dumps(value, ensure_ascii=False, sort_keys=True))
+            else:
+                same = key
             code = self.said[key] = self.index.setdefault(same, len(self.items))
             if code == len(self.items):
                 self.items.append(value)

@@ -262,11 +262,10 @@ class Reader:
             self.fail(at, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone")
         # Columns stay those of the line: what is not part of a pattern is blank.
         whole = " " * at + common
-        patterns = (
-            [f"{whole} {sides[0]}", f"{whole} {' ' * len(sides[0])} {sides[1]}"]
-            if sides
-            else [whole]
-        )
+        if sides:
+            patterns = [f"{whole} {sides[0]}", f"{whole} {' ' * len(sides[0])} {sides[1]}"]
+        else:
+            patterns = [whole]
         self.claim.edges.append(Edge(self.where, self.line, patterns))
 
     # ---- what the harness is asked -----------------------------------------------------------------------------------------------
@@ -324,13 +323,10 @@ class Reader:
 def _check_edge(claim, edge, name, other):
     """Somewhere the rule refuses the one side and not the other, and nowhere the other way round. Without another side: some places refuse, some do not."""
     refused = claim.refused(name, EVERYWHERE)
-    let = (
-        claim.refused(other, EVERYWHERE)
-        if other
-        else EVERYWHERE.all
-        if refused == EVERYWHERE.all
-        else 0
-    )
+    if other:
+        let = claim.refused(other, EVERYWHERE)
+    else:
+        let = EVERYWHERE.all if refused == EVERYWHERE.all else 0
     if let & ~refused:
         what = "is refused on the side that the rule should let through"
     elif refused & ~let:
