@@ -385,6 +385,20 @@ class Observations(Temporary):
             due = tuple({"x"} if i == place else set() for i in range(3))
             self.assertEqual(observe.summary([entry], seen, [version]), due)
 
+    def test_only_failures_are_said_to_fail_still(self):
+        self.put("y.known", FILE.replace("kind: failure", "kind: should-be-refused"))
+        self.read()
+        entries = known.load(self.folder.name)
+        self.assertEqual(
+            observe.told_by_kind(entries, {"x"}, set(), {"y"}),
+            "1 known failure still fails, 0 no longer fail, 0 got no answer; "
+            "of 1 other entries 0 stay, 0 ended, 1 got no answer",
+        )
+        self.assertEqual(
+            observe.told_by_kind(entries[:1], set(), {"x"}, set()),
+            "0 known failures still fail, 1 no longer fails, 0 got no answer",
+        )
+
 
 class TheProjectsOwn(unittest.TestCase):
     @classmethod

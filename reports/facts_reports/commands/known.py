@@ -186,7 +186,7 @@ def _check(entries, args):
             )
     fails, right, unasked = observe.summary(entries, seen, versions)
     print(
-        observe.told(fails, right, unasked)
+        observe.told_by_kind(entries, fails, right, unasked)
         + (f" (cuDNN {', '.join(versions)})" if versions else "")
     )
     if right:

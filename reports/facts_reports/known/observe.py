@@ -208,6 +208,16 @@ def summary(entries, seen, versions):
 
 def told(fails, right, unasked):
     return (
-        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, "
-        f"{len(unasked):,} got no answer"
+        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, "
+        f"{len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, {len(unasked):,} got no answer"
     )
+
+
+def told_by_kind(entries, *groups):
+    """The counts of failures, then those of the entries that are none (docs/known.md, kinds)."""
+    failures = {e.name for e in entries if e.is_failure}
+    still, gone, unasked = (len(names - failures) for names in groups)
+    said = told(*(names & failures for names in groups))
+    if others := still + gone + unasked:
+        said += f"; of {others:,} other entries {still:,} stay, {gone:,} ended, {unasked:,} got no answer"
+    return said
