@@ -13,14 +13,10 @@ try:
     from playwright.sync_api import sync_playwright
 except ImportError:
     sync_playwright = None
-CHROMIUM = (
-    os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-)
-MISSING = (
-    ""
-    if sync_playwright and CHROMIUM
-    else ("chromium (FACTS_CHROMIUM)" if sync_playwright else "Python's playwright") + " is missing"
-)
+FOUND = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = os.environ.get("FACTS_CHROMIUM") or FOUND
+MISSING = "" if CHROMIUM else "chromium (FACTS_CHROMIUM) is missing"
+MISSING = MISSING if sync_playwright else "Python's playwright is missing"
 # A browser lays out what is far below the screen only when it comes near, and says no text of it before. The tests see all of it at once, cut where a reader sees it cut.
 WHOLE = "{ const all = new CSSStyleSheet(); all.replaceSync('main > section, footer { content-visibility: visible !important; contain: layout paint style }'); document.adoptedStyleSheets = [all]; }"
 # Texts of each section that a reader cannot reach: wider than the section, and in nothing that scrolls.
@@ -48,15 +44,9 @@ class WithPages(unittest.TestCase):
         for name, made in cls.records.items():
             cls.make(name, made())
         cls.play = sync_playwright().start()
-        cls.browser = cls.play.chromium.launch(
-            executable_path=CHROMIUM,
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--disable-component-update",
-            ],
-        )
+        flags = "no-sandbox disable-gpu disable-background-networking disable-component-update"
+        flags = [f"--{flag}" for flag in flags.split()]
+        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=flags)
         cls.tabs, cls.noise, cls.requests = {}, [], []
 
     @classmethod
@@ -131,12 +121,8 @@ class WithPages(unittest.TestCase):
         other.goto((self.at / "empty.html").as_uri())
         other.goto(address)
         other.wait_for_selector("html[data-ready]")
-        return (
-            other.inner_text("main"),
-            other.evaluate("location.hash"),
-            self.rows(other),
-            other.inner_text("#problem"),
-        )
+        rows, problem = self.rows(other), other.inner_text("#problem")
+        return other.inner_text("main"), other.evaluate("location.hash"), rows, problem
 
     def show(self, page, fragment="", screen=None):
         """Another view of a page that is open: quicker than open()."""
@@ -149,6 +135,11 @@ class WithPages(unittest.TestCase):
         """The page asked for nothing but itself."""
         self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
         self.assertEqual(len(self.requests), 1)
+
+    @staticmethod
+    def active(page, name):
+        """An attribute of what has the focus."""
+        return page.evaluate(f"document.activeElement.getAttribute('{name}')")
 
     @staticmethod
     def rows(page):

@@ -106,7 +106,3 @@ class Answers(unittest.TestCase):
 
     def test_a_case_without_a_row_has_no_answer(self):
         self.assertEqual(self.answer().words(False), "no answer")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -383,7 +383,3 @@ class Gate(Base):
         why = "times are no finding, so nobody misses them"
         self.assertEqual(self.first(slow, "--fail-on", "worse")[0], 0, why)
         self.assertEqual(self.gate(fine)[0], 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

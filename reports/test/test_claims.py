@@ -51,8 +51,7 @@ class Reading(unittest.TestCase):
 
     def test_a_rule_refuses_what_any_refuse_selects_and_no_unless(self):
         rules = "refuse: d.qk>128 & sm=90\nrefuse: dtype=f32\nunless: d.qk=256 & cudnn>=9.23\n"
-        text = f"{HEAD}{rules}edge: pass=fwd | d=136 | d=128\n"
-        (claim,) = read(text, [case("d=136")], [case()])
+        (claim,) = read(f"{HEAD}{rules}edge: pass=fwd | d=136 | d=128\n", [case("d=136")], [case()])
         said = "d.qk>128 & sm=90; or dtype=f32; unless d.qk=256 & cudnn>=9.23"
         self.assertEqual(claim.refuses, said)
         for name, cudnn, sm, refuses in (
@@ -182,7 +181,3 @@ class Edges(unittest.TestCase):
             ("engine=6", True, "engine=6 guards=off"),
         ):
             self.assertEqual(claims.asked(base + name, runs), base + asked)
-
-
-if __name__ == "__main__":
-    unittest.main()

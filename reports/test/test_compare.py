@@ -1,5 +1,3 @@
-import unittest
-
 import support
 import synthetic
 
@@ -204,5 +202,20 @@ class Gpus(Records):
             self.assertEqual([r["device"] for _, r in store.rows("outcome='missing'")], [name])
 
 
-if __name__ == "__main__":
-    unittest.main()
+class Examples(Records):
+    """What the example records show when they are compared."""
+
+    def examples(self, *words):
+        folder = support.HERE.parent / "examples"
+        named = [folder / f"{word}.xz" if word.endswith(".jsonl") else word for word in words]
+        code, out = self.report(*named)
+        self.assertEqual(code, 0, out)
+        return out
+
+    def test_the_card_decides_as_its_description(self):
+        out = self.examples("--decisions", "h100-80gb-hbm3", "h100-sxm", "described.jsonl")
+        self.assertEqual(out.count("600 of 600 decisions equal"), 3)
+
+    def test_plans_compiled_without_a_gpu_give_the_same_bits(self):
+        out = self.examples("--bits", "plans.jsonl", "loaded.jsonl")
+        self.assertIn("plans loaded: 0 and 61", out)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -578,7 +577,3 @@ class Output(Case):
         page = (Path(__file__).resolve().parents[2] / "docs/gate.md").read_text(encoding="utf-8")
         for change in CHANGES:
             self.assertIn(f"| {change.word} |", page)
-
-
-if __name__ == "__main__":
-    unittest.main()

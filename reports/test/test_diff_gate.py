@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import re
-import unittest
 import xml.etree.ElementTree as ET
 
 import support
@@ -182,8 +181,7 @@ class KnownFailures(Case):
         old, new = ([self.known(b, case=n) for n in NAMES[:2]] for b in (OLD, NEW))
         self.check(old, new, said)
         self.check([self.known(OLD)], [row(CASE, NEW, "crash")], said)
-        said = "No known failure is among these cases. "
-        out = self.check([row(CASE)], [row(CASE, NEW)], said)
+        out = self.check([row(CASE)], [row(CASE, NEW)], "No known failure is among these cases. ")
         said = " failures that FACTS guards against are not in these cases: facts known check --cudnn 9.27.0 asks about these failures."
         self.assertIn(said, out)
 
@@ -263,7 +261,3 @@ class Commands(Case):
         ):
             found = self.group(command=["facts", "gate", "--device", devices])["repro"]
             self.assertTrue(found.endswith(f" --device {named}"), found)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import unittest
 from types import SimpleNamespace
 from unittest import mock
 
@@ -235,6 +234,20 @@ class Golden(support.Folder):
         with self.assertRaisesRegex(expect.GoldenError, "must be complete"):
             expect.show("print", kept, None)
 
-
-if __name__ == "__main__":
-    unittest.main()
+    def test_every_answer_of_the_text_is_in_the_json(self):
+        home = support.HERE.parents[1]
+        text = (home / "cases/golden/support.txt").read_text(encoding="utf-8")
+        made = expect.as_json(text, "support.txt", home / "lib/devices")
+        suite, versions, lines = expect.parse(text, "support.txt")
+        found = made["suite"], [b["cudnn"] for b in made["builds"]]
+        self.assertEqual(found, (suite, list(versions)))
+        shown, said = {False: "-", "crash": "!", True: "*", None: "?"}, {}
+        for group in made["groups"]:
+            for device, ranges in group["answers"].items():
+                for one in ranges:
+                    marks = [str(e) if type(e) is int else shown[e] for e in one["engines"]]
+                    spans = said.setdefault((group["name"], device), [])
+                    spans.append((one["from"], one["to"], marks))
+                    self.assertEqual(len(group["cases"]), len(marks), group["name"])
+        self.assertEqual(said, {at: [one[:3] for one in spans] for at, spans in lines.items()})
+        self.assertEqual({d["name"]: d["sm"] for d in made["devices"]}["h100-sxm"], 90)

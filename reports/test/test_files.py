@@ -194,7 +194,3 @@ class Files(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.assertEqual(caught.exception.filename, str(path))
         self.assertEqual((path.read_text(), os.listdir(path.parent)), ("old", ["some.known"]))
-
-
-if __name__ == "__main__":
-    unittest.main()

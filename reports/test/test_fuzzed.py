@@ -116,8 +116,7 @@ class Texts(unittest.TestCase):
         link = "https://example.org/1"
         known = of(known_as=CONTROL, link=link) | {"rank": 3, "explained": True}
         known |= {"text": "nan dv (t0), engine 7", "verdict": "nan"}
-        names = self.hand(BUCKET, other, known)
-        self.assertEqual(len(names), 5, "no files of what is explained")
+        self.assertEqual(len(self.hand(BUCKET, other, known)), 5, "no files of what is explained")
         first = f"wrong dq (t1), engine 6 | 3 | `{BEST}` | `{FILES[1]}`, `.md`"
         for said in (
             "2 findings, 1 of them ordinary",
@@ -135,7 +134,3 @@ class Texts(unittest.TestCase):
         (self.found / f"{NAME}.known").write_text("title: mine\n", encoding="utf-8")
         self.hand(BUCKET)
         self.assertEqual(self.read(f"{NAME}.known"), "title: mine\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

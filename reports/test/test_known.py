@@ -350,8 +350,7 @@ class Observations(Temporary):
         ((path, (before, after)),) = observe.proposals(news, "new.jsonl").items()
         line = "seen: 9.28.1; h200, new.jsonl"
         self.assertEqual([one for one in after if one not in before], [line])
-        last = after[after.index(line) - 1]
-        self.assertEqual(last, "right: 9.27.0; H100, another record")
+        self.assertEqual(after[after.index(line) - 1], "right: 9.27.0; H100, another record")
         Path(path).write_text("\n".join(after), encoding="utf-8")
         ranges = known.load(self.folder.name)[0].failures[0].ranges
         self.assertEqual(ranges, [(91400, 92700), (92801, 0)])
@@ -360,8 +359,7 @@ class Observations(Temporary):
         """What two files say of a result."""
         self.put("x.known", FILE)
         self.put("y.known", other)
-        rows = Rows(answer("wrong"))
-        seen = observe.observe(known.load(self.folder.name), rows, doubts)
+        seen = observe.observe(known.load(self.folder.name), Rows(answer("wrong")), doubts)
         return [one.failure.entry.name for one in seen]
 
     def test_a_failure_that_holds_explains_a_result_that_another_one_would_fit_too(self):
@@ -380,8 +378,7 @@ class Observations(Temporary):
             ("", "9.20.0", 2),
             ("", "9.27.0", 3),
         ):
-            rows = [answer(verdict, version)] if verdict else []
-            entry, seen = self.seen(*rows)
+            entry, seen = self.seen(*([answer(verdict, version)] if verdict else []))
             due = tuple({"x"} if i == place else set() for i in range(3))
             self.assertEqual(observe.summary([entry], seen, [version]), due)
 
@@ -469,7 +466,3 @@ class TheProjectsOwn(unittest.TestCase):
             _, failed = expectations.unexplained(load([record]), lines)
             found = [(row["cudnn"], row["verdict"], row["case"]) for row in failed]
             self.assertEqual(found, [], record.name)
-
-
-if __name__ == "__main__":
-    unittest.main()

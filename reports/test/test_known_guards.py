@@ -54,11 +54,30 @@ const char *fattn__fact_pass_word(int32_t pass) { return pass == FATTN_FORWARD ?
 const char *fattn__fact_misaligned_word(const fattn_problem *p) { return p->dv_strides[2] == FATTN__ROLE_K ? "k" : "?"; }
 """
 
+MISALIGNED = ".dv_strides[2] = FATTN__ROLE_{}"
+# A condition that holds where a field is 1 and not where it is 0. The opposite is asked too.
+FLAGS = """
+pass=bwd pass, align=br align, bias!=none has_bias, dbias=1 dbias, mod!=none score_mod, softmax=sink sink
+softmax!=vanilla sink, dsink=1 dsink, dsink!=0 dsink, padding!=none padding, lens!=none padding
+lens_shape=bcast len_broadcast, dropout_mask!=0 dropout_mask, alibi!=0 alibi, rope!=0 rope
+impl=unified dv_strides[1], deterministic!=0 deterministic, training=1 training, capture=1 capture
+packed_alone=1 dk_strides[0], dense_gradient=1 dk_strides[0], offsets_apart=1 dk_strides[0]
+mod_gradient_reads=1 dk_strides[0], mod_reads_place=1 dk_strides[0], bias_square=1 dk_strides[0]
+paged!=0 page_size_v, paged!=0 page_size_k, ragged=1 ragged_bits
+"""
+
+
+def flags():
+    """Rows as those of HOLDS."""
+    for when, name in (flag.split() for flag in FLAGS.strip().replace("\n", ", ").split(", ")):
+        set_ = f".{name} = {'MOD' if name == 'score_mod' else 1}"
+        other = when.replace("!=", "=") if "!=" in when else when.replace("=", "!=")
+        yield from ((when, set_, "0"), (other, "0", set_))
+
+
 # A condition, a problem for which it holds, and one for which it does not.
 HOLDS = [
     # operators
-    ("pass=bwd", ".pass = 1", ".pass = 0"),
-    ("pass!=bwd", ".pass = 0", ".pass = 1"),
     ("s.q<=64", ".seq_q = 64", ".seq_q = 65"),
     ("s.q<64", ".seq_q = 63", ".seq_q = 64"),
     ("s.q>64", ".seq_q = 65", ".seq_q = 64"),
@@ -96,23 +115,11 @@ HOLDS = [
     ("window.left<=128", ".has_left = 1, .window_left = 128", ".window_left = 128"),
     ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"),
     ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"),
-    ("align=br", ".align = 1", "0"),
     ("mask=causal", ".has_right = 1", ".has_right = 1, .window_right = 1"),
     ("mask=causal_br", ".has_right = 1, .align = 1", ".has_right = 1, .align = 1, .has_left = 1"),
     ("mask=none", ".has_right = 1, .has_left = 1", ".has_right = 1"),
     # keys with a few comparisons
-    ("bias=none", "0", ".has_bias = 1"),
-    ("bias!=none", ".has_bias = 1", "0"),
     ("bias~bool:*", ".has_bias = 1, .bias_dtype = 8", ".has_bias = 1, .bias_dtype = 1"),
-    ("bias!~bool:*", "0", ".has_bias = 1, .bias_dtype = 8"),
-    ("dbias=1", ".dbias = 1", "0"),
-    ("mod=none", "0", ".score_mod = MOD"),
-    ("mod!=none", ".score_mod = MOD", "0"),
-    ("softmax=vanilla", "0", ".sink = 1"),
-    ("softmax=sink", ".sink = 1", "0"),
-    ("softmax!=vanilla", ".sink = 1", "0"),
-    ("dsink=1", ".dsink = 1", "0"),
-    ("dsink!=0", ".dsink = 1", "0"),
     ("stats=bhs1", ".dv_strides[3] = 43", ".dv_strides[3] = 41"),
     ("stats!=bhs1", ".dv_strides[3] = 41", ".dv_strides[3] = 43"),
     ("want~*stats*", ".outputs = 1", ".outputs = 6"),
@@ -123,39 +130,16 @@ HOLDS = [
     ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
     ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"),
     ("want=none", "0", ".outputs = 1"),
-    ("padding!=none", ".padding = 1", "0"),
-    ("lens=none", "0", ".padding = 1"),
     ("padding!=none | lens!=none", ".padding = 1", "0"),
-    ("lens_shape=bcast", ".len_broadcast = 1", "0"),
     ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
-    ("dropout_mask=0", "0", ".dropout_mask = 1"),
-    ("alibi!=0", ".alibi = 1", "0"),
-    ("impl=unified", ".dv_strides[1] = 1", "0"),
-    ("rope!=0", ".rope = 1", "0"),
-    ("paged=0", "0", ".page_size_v = 64"),
-    ("paged!=0", ".page_size_k = 64", "0"),
     ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"),
     ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
     ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"),
-    ("deterministic!=0", ".deterministic = 1", "0"),
     # facts
-    ("misaligned=none", ".dv_strides[2] = FATTN__ROLE_COUNT", ".dv_strides[2] = FATTN__ROLE_K"),
-    (
-        "misaligned in (k, dbias)",
-        ".dv_strides[2] = FATTN__ROLE_DBIAS",
-        ".dv_strides[2] = FATTN__ROLE_Q",
-    ),
-    ("training=1", ".training = 1", "0"),
-    ("capture=1", ".capture = 1", "0"),
+    ("misaligned=none", MISALIGNED.format("COUNT"), MISALIGNED.format("K")),
+    ("misaligned in (k, dbias)", MISALIGNED.format("DBIAS"), MISALIGNED.format("Q")),
     ("ragged=1", ".ragged_bits = 32", "0"),
-    ("ragged=0", "0", ".ragged_bits = 64"),
     ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
-    ("packed_alone=1", ".dk_strides[0] = 1", "0"),
-    ("dense_gradient=1", ".dk_strides[0] = 1", "0"),
-    ("offsets_apart=0", "0", ".dk_strides[0] = 1"),
-    ("mod_gradient_reads=1", ".dk_strides[0] = 1", "0"),
-    ("mod_reads_place=1", ".dk_strides[0] = 1", "0"),
-    ("bias_square=1", ".dk_strides[0] = 1", "0"),
     ("q_order in (bshd, sbhd)", ".dv_strides[3] = 2", ".dv_strides[3] = 3"),
     ("query_tiles>128", ".dk_strides[1] = 129", ".dk_strides[1] = 128"),
     ("stride_qkv>=2 | stride_dq>=2", ".dv_strides[0] = 2", ".dk_strides[3] = 2"),
@@ -164,22 +148,14 @@ HOLDS = [
 # A sentence, a problem, and what is said.
 SAYS = [
     ("{s.kv} keys, {b}", ".seq_kv = 77, .batch = 3", "77 keys, 3"),
-    (
-        'scale {scale}: 100% "wrong" \\ ??/',
-        ".attn_scale = -0.125",
-        'scale -0.125: 100% "wrong" \\ ??/',
-    ),
-    (
-        "{dtype} beside {out} in {pass}",
-        ".dtype = 2, .o_dtype = 1, .pass = 1",
-        "f16 beside another type in bwd",
-    ),
+    ('{scale}: 100% "wrong" \\ ??/', ".attn_scale = -0.125", '-0.125: 100% "wrong" \\ ??/'),
+    ("{dtype}, {out}, {pass}", ".dtype = 2, .o_dtype = 1, .pass = 1", "f16, another type, bwd"),
     ("{stats}, {q_order}", "0", "order of stats, order of q"),
     ("{misaligned}_strides", ".dv_strides[2] = FATTN__ROLE_K", "k_strides"),
     (
-        "{query_tiles} tiles, {stride_qkv}",
-        ".dk_strides[1] = 5, .dk_strides[2] = 4294967296",
-        "5 tiles, 4294967296",
+        "{query_tiles}, {stride_qkv}",
+        ".dk_strides[1] = 5, .dk_strides[2] = 1l << 32",
+        "5, 4294967296",
     ),
     ("größer als {d.qk}", ".dim_qk = 128", "größer als 128"),
 ]
@@ -274,10 +250,11 @@ class KnownGuards(unittest.TestCase):
             return done.stdout + done.stderr
 
     def test_conditions_hold_where_they_say(self):
-        guards = [Guard(when) for when, _, _ in HOLDS]
+        rows = [*HOLDS, *flags()]
+        guards = [Guard(when) for when, _, _ in rows]
         calls = [
             f"holds({i}, (fattn_problem){{ {fields} }}, {answer})"
-            for i, row in enumerate(HOLDS)
+            for i, row in enumerate(rows)
             for fields, answer in ((row[1], "true"), (row[2], "false"))
         ]
         self.assertEqual(self.program(guards, calls), "")
@@ -348,7 +325,3 @@ class KnownGuards(unittest.TestCase):
         ):
             with self.assertRaisesRegex(predicate.PredicateError, said):
                 predicate.parse(text, *keys)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -35,7 +35,3 @@ class Liars(unittest.TestCase):
             out,
             "| liar | what is wrong | bf16 | f16 | f32 |\n|---|---|---|---|---|\n| `fwd.x` | one key too many | 2.5 t1 o; blind at long | t1 o |  |\n",
         )
-
-
-if __name__ == "__main__":
-    unittest.main()

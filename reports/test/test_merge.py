@@ -1,7 +1,6 @@
 """facts merge joins records; it, the report and the comparison agree on the row that counts."""
 
 import json
-import unittest
 
 import support
 
@@ -228,7 +227,3 @@ class Planned(Merging):
         for line in (one[0], two[0]):
             del line["run"]["cases"]  # an old record: nobody knows
         self.assertEqual(self.missing(*one, *two), "shard 3/3 of B on D")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,7 +4,6 @@ import csv
 import json
 import random
 import re
-import unittest
 from collections import Counter
 
 import support
@@ -38,11 +37,9 @@ class Page(WithPages):
         source = (support.HERE.parent / "facts_reports/page/scripts/predicate.js").read_text(
             encoding="utf-8"
         )
-        data = json.loads(page.locator("#data").text_content())
-        asked = [
-            (word, text, {k: getter(row)(k) for k in data["query_keys"]})
-            for word, text, row in lines()
-        ]
+        data = json.loads(page.text_content("#data"))
+        keys = data["query_keys"]
+        asked = [(word, text, {k: getter(row)(k) for k in keys}) for word, text, row in lines()]
         said = page.evaluate(
             """([source, asked, keys, list]) => {
             const numbers = new Set(list);
@@ -50,48 +47,41 @@ class Page(WithPages):
             const holds = (t, row) => t.op === 'and' ? t.terms.every((x) => holds(x, row)) : t.op === 'or' ? t.terms.some((x) => holds(x, row)) : t.op === 'not' ? !holds(t.term, row) : P.compare(t, row[t.key] ?? null, t.other ? row[t.value] : t.value);
             const column = (text) => { try { P.parse(text, keys, numbers); return 'parsed'; } catch (e) { return `${/^column ([0-9]+): ./.exec(e.message)[1]} ${text}`; } };
             return asked.map(([word, text, row]) => word === 'bad' ? column(text.slice(text.indexOf(' ') + 1)) : holds(P.parse(text, keys, numbers), row) ? 'yes' : 'no'); }""",
-            [source, asked, data["query_keys"], data["numbers"]],
+            [source, asked, keys, data["numbers"]],
         )
         for (word, text, _), answer in zip(asked, said):
             self.assertEqual(answer, text if word == "bad" else word, text)
 
-    def test_a_query_filters_to_the_rows_that_python_finds(self):
+    def found(self, page, text, due):
+        """A query shows so many rows."""
+        self.ask(page, text)
+        rows = self.rows(page)
+        self.assertTrue(
+            rows.endswith(f" of {due}") if due else rows == "No row matches.", (text, due, rows)
+        )
+
+    def test_a_query_filters_to_the_rows_that_python_finds_and_words_are_searched_for(self):
+        """In cases, reasons and links."""
         from facts_reports.known import expectations
         from facts_reports.read import predicate
 
         store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
+        rows = list(store.rows())
         page = self.open()
         for text in QUERIES:
             tree = predicate.parse(text)
-            due = 0
-            for _, row in store.rows():
-                due += predicate.holds(tree, expectations.row_get(row))
-            self.ask(page, text)
-            self.assertTrue(self.rows(page).endswith(f" of {due}"), (text, due, self.rows(page)))
-        self.quiet()
-
-    def test_words_are_searched_for_in_cases_reasons_and_links(self):
-        store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
-        page = self.open()
+            due = sum(predicate.holds(tree, expectations.row_get(row)) for _, row in rows)
+            self.found(page, text, due)
         for text in ("neglse", "gauss", "bwd neglse", "unsupported", "no such word"):
             due = 0
-            for outcome, row in store.rows():
+            for outcome, row in rows:
                 said = [
-                    row["case"],
-                    *map(str, (row.get("reason") or {}).values()),
+                    *(row.get("reason") or {}).values(),
                     json.dumps(row.get("expectation") or ""),
                 ]
-                due += all(
-                    word == outcome or any(word in one.lower() for one in said)
-                    for word in text.split()
-                )
-            self.ask(page, text)
-            self.assertTrue(
-                self.rows(page).endswith(f" of {due}")
-                if due
-                else self.rows(page) == "No row matches.",
-                (text, due, self.rows(page)),
-            )
+                said = "\n".join(map(str, [row["case"], *said])).lower()
+                due += all(word == outcome or word in said for word in text.split())
+            self.found(page, text, due)
         self.quiet()
 
     def test_columns_of_the_csv_are_keys_of_a_query(self):
@@ -125,63 +115,50 @@ class Page(WithPages):
         self.ask(page, " | ".join(f"{name}~*" for name in table[0]))
         self.assertEqual(page.locator("#problem").inner_text(), "")
         for why, due in Counter(row["worst"] for row in table).most_common():
-            self.ask(page, f'worst="{why}"')
-            self.assertTrue(self.rows(page).endswith(f" of {due}"), (why, due, self.rows(page)))
+            self.found(page, f'worst="{why}"', due)
         self.quiet()
 
     def test_the_files_beside_the_page_are_linked(self):
-        for link in self.open().locator("#source-title ~ p a").all():
+        links = self.open().locator("#source-title ~ p a")
+        for link in links.all():
             self.assertTrue((self.at / "good" / link.get_attribute("href")).exists())
-        self.assertEqual(
-            self.open().locator("#source-title ~ p a").all_inner_texts(),
-            ["results.csv", "results.json", "junit.xml"],
-        )
+        self.assertEqual(links.all_inner_texts(), ["results.csv", "results.json", "junit.xml"])
 
     def test_a_misspelled_key_gets_one_line_and_the_view_stays(self):
         page = self.open()
         before = self.rows(page)
         self.ask(page, "dtpye=bf16")
-        self.assertEqual(
-            page.locator("#problem").inner_text(), "column 1: no key 'dtpye'; nearest: dtype"
-        )
-        self.assertEqual(self.rows(page), before)
-        self.assertTrue(
-            page.locator("#shown").inner_text().startswith("still of the query before: ")
-        )
+        said = "column 1: no key 'dtpye'; nearest: dtype"
+        self.assertEqual((page.inner_text("#problem"), self.rows(page)), (said, before))
+        self.assertTrue(page.inner_text("#shown").startswith("still of the query before: "))
         self.assertEqual(page.locator("body.stale").count(), 1)
         self.ask(page, "pass=bw")
         self.assertEqual(page.locator("body.stale").count(), 0)
-        self.assertEqual(
-            page.locator("#problem").inner_text(), "No row has pass=bw; here: bwd, fwd."
-        )
+        self.assertEqual(page.inner_text("#problem"), "No row has pass=bw; here: bwd, fwd.")
         self.quiet()
 
     def test_levels_hide_and_show_and_nothing_is_hidden_at_first(self):
         page = self.open()
         self.assertTrue(self.rows(page).endswith(" of 608"))
         page.click("#unfold")
-        page.click("[data-level=pass]")
-        self.assertTrue(self.rows(page).endswith(" of 343"))
-        self.assertEqual(page.get_attribute("[data-level=pass]", "aria-pressed"), "false")
-        self.assertEqual(page.locator("#matrix .tally", has_text=" pass").count(), 0)
-        page.click("#findings-only")
-        self.assertTrue(self.rows(page).endswith(" of 23"))
-        page.click("#all")
-        self.assertTrue(self.rows(page).endswith(" of 608"))
+        for click, rows in (("[data-level=pass]", 343), ("#findings-only", 23), ("#all", 608)):
+            page.click(click)
+            self.assertTrue(self.rows(page).endswith(f" of {rows}"))
+            pressed = page.get_attribute("[data-level=pass]", "aria-pressed")
+            self.assertEqual(pressed, str(rows == 608).lower())
+            if rows != 608:
+                self.assertEqual(page.locator("#matrix .tally", has_text=" pass").count(), 0)
         self.quiet()
 
     def test_a_cell_leads_to_its_rows_and_its_boundary(self):
         page = self.open()
         page.click("[data-axis='Groups of the suite']")
-        cell = (
-            page.locator("#matrix tr", has_text="very negative rows")
-            .locator("button.segment")
-            .first
-        )
+        row = page.locator("#matrix tr", has_text="very negative rows")
+        cell = row.locator("button.segment").first
         self.assertIn("9.14.0 – 9.20.0", cell.inner_text())
         cell.click()
         self.assertTrue(self.rows(page).endswith(" of 24"))
-        self.assertIn("nan (18) where s.q%128=64", page.locator("#boundary").inner_text())
+        self.assertIn("nan (18) where s.q%128=64", page.inner_text("#boundary"))
         page.locator("#boundary button").first.click()
         self.assertTrue(self.rows(page).endswith(" of 18"), self.rows(page))
         self.quiet()
@@ -189,7 +166,7 @@ class Page(WithPages):
     def test_a_row_opens_to_why_and_how_to_repeat_it(self):
         page = self.open(fragment="#q=d=100%26device=sm80-spec")
         page.locator("#rows button.open").first.click()
-        text = page.locator("#rows .detail").inner_text()
+        text = page.inner_text("#rows .detail")
         for word in (
             "NOT_SUPPORTED_SHAPE",
             "d_qk % 8 != 0",
@@ -204,20 +181,18 @@ class Page(WithPages):
     def test_everything_is_reached_with_the_keyboard(self):
         page = self.open()
         page.focus("#heat button.cell >> nth=0")
-        before = page.locator("#heat-tip").inner_text()
+        before = page.inner_text("#heat-tip")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
-        self.assertIn("9.19.0: ", page.locator("#heat-tip").inner_text())
-        self.assertNotEqual(page.locator("#heat-tip").inner_text(), before)
+        self.assertIn("9.19.0: ", page.inner_text("#heat-tip"))
+        self.assertNotEqual(page.inner_text("#heat-tip"), before)
         page.keyboard.press("Enter")
-        self.assertIn("Pass: backward, h100-sxm, 9.19.0", page.locator("#cell-name").inner_text())
-        self.assertEqual(page.evaluate("document.activeElement.id"), "rows-title")
+        self.assertIn("Pass: backward, h100-sxm, 9.19.0", page.inner_text("#cell-name"))
+        self.assertEqual(self.active(page, "id"), "rows-title")
         page.focus("#rows button.open >> nth=0")
         page.keyboard.press("Enter")
         self.assertEqual(page.locator("#rows .detail").count(), 1)
-        self.assertEqual(
-            page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true"
-        )
+        self.assertEqual(self.active(page, "aria-expanded"), "true")
 
     def test_a_view_comes_back_from_its_address(self):
         """Eight views, which have each word of an address; in the night twenty more."""
@@ -227,53 +202,36 @@ class Page(WithPages):
             page.click("#all")
             if rng.random() < 0.6:
                 self.ask(page, rng.choice(QUERIES))
-            for level in rng.sample(
-                ("pass", "supported", "nan", "unsupported", "crash"), rng.randint(0, 3)
-            ):
+            levels = ("pass", "supported", "nan", "unsupported", "crash")
+            for level in rng.sample(levels, rng.randint(0, 3)):
                 page.click(f"[data-level={level}]")
             if rng.random() < 0.4:
                 page.select_option("#device", rng.choice(("h100-sxm", "sm80-spec")))
-            if rng.random() < 0.5:
-                page.click(f"[data-view={rng.choice(('columns', 'ranges'))}]")
-            if rng.random() < 0.5:
-                page.click("#split")
-            if rng.random() < 0.5:
-                page.click("#unfold")
+            view = f"[data-view={rng.choice(('columns', 'ranges'))}]"
+            for click in (view, "#split", "#unfold"):
+                if rng.random() < 0.5:
+                    page.click(click)
             if rng.random() < 0.5:
                 page.select_option("#from", rng.choice(("9.14.0-jit-cu13", "9.19.0-jit-cu13")))
-                groups = page.locator("button.group")
-                if groups.count():
-                    groups.nth(rng.randrange(groups.count())).click()
-            cells = page.locator(
-                rng.choice(("#matrix button.segment", "#heat button.cell:not(.none)"))
-            )
-            if rng.random() < 0.5 and cells.count():
-                cells.nth(rng.randrange(cells.count())).click()
+                self.any(rng, page.locator("button.group"))
+            cells = rng.choice(("#matrix button.segment", "#heat button.cell:not(.none)"))
+            if rng.random() < 0.5:
+                self.any(rng, page.locator(cells))
             if not page.locator("#after").is_disabled() and rng.random() < 0.5:
                 page.click("#after")
-            opened = page.locator("#rows button.open")
-            if opened.count() and rng.random() < 0.6:
-                opened.nth(rng.randrange(min(opened.count(), 20))).click()
+            if rng.random() < 0.6:
+                self.any(rng, page.locator("#rows button.open"), 20)
             before = page.inner_text("main"), page.evaluate("location.hash")
             self.assertEqual(self.beside(page, page.url)[:2], before, f"view {i}: {before[1]}")
             words |= set(re.findall(r"[#&](\w+)=", before[1]))
-        self.assertEqual(
-            words,
-            {
-                "q",
-                "off",
-                "axes",
-                "device",
-                "view",
-                "split",
-                "cell",
-                "row",
-                "page",
-                "a",
-                "b",
-                "group",
-            },
-        )
+        self.assertEqual(words, set("q off axes device view split cell row page a b group".split()))
+
+    @staticmethod
+    def any(rng, places, most=1000):
+        """Clicks one of them, if there are any."""
+        count = min(places.count(), most)
+        if count:
+            places.nth(rng.randrange(count)).click()
 
     def test_an_address_from_elsewhere_is_data_too(self):
         for fragment in (
@@ -284,9 +242,8 @@ class Page(WithPages):
             "#q=%3Cimg%20src=x%20onerror=alert(1)%3E",
         ):
             page = self.open(fragment=fragment)
-            self.assertEqual(
-                page.title(), "cuDNN fused attention: what is supported, and is it right"
-            )
+            title = "cuDNN fused attention: what is supported, and is it right"
+            self.assertEqual(page.title(), title)
             self.quiet()
 
     def test_a_hostile_record_is_only_text(self):
@@ -309,7 +266,3 @@ class Page(WithPages):
         page = self.tab(LAPTOP, java_script_enabled=False)
         page.goto((self.at / "good/index.html").as_uri())
         self.assertIn("6 nan", page.inner_text("body"))
-
-
-if __name__ == "__main__":
-    unittest.main()

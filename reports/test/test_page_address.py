@@ -1,7 +1,6 @@
 """What an address of the page asks for: two builds, a device, a case. In a real browser."""
 
 import shlex
-import unittest
 
 import synthetic
 from browser import LAPTOP, PHONE, WithPages
@@ -17,26 +16,13 @@ def uneven():
         about = one.get("target", one)
         if about.get("cudnn") == "9.14.0" and about.get("device") == "h100-sxm":
             about["build"] = FULL
-        if (
-            "verdict" in one
-            and one["cudnn"] == "9.27.0"
-            and one["device"] == "h100-sxm"
-            and "stride=gap:8" in one["case"]
-        ):
+        newest = one.get("cudnn") == "9.27.0" and one.get("device") == "h100-sxm"
+        if "verdict" in one and newest and "stride=gap:8" in one["case"]:
             synthetic.refused(one, "no")
         yield one
     for version, build in (("9.14.0", JIT), ("9.19.0", "9.19.0-jit-cu13")):
-        yield {
-            "case": f"pass=fwd dtype=f16 b={version[2:4]}",
-            "cudnn": version,
-            "build": build,
-            "device": "h100-sxm",
-            "sm": 90,
-            "grade": "measured",
-            "backend": "cudnn",
-            "verdict": "pass",
-            "supported": True,
-        }
+        case = f"pass=fwd dtype=f16 b={version[2:4]}"
+        yield synthetic.plain(case, version) | {"build": build}
 
 
 class Address(WithPages):
@@ -50,28 +36,26 @@ class Address(WithPages):
     def result(page):
         return page.inner_text("#compare-result")
 
+    @staticmethod
+    def pair(page):
+        return page.input_value("#from"), page.input_value("#to")
+
     def test_the_pair_of_builds_is_the_one_that_the_device_has(self):
-        page = self.open("uneven", "?a=9.14.0&b=9.27.0&device=h100-sxm")
-        self.assertIn("1 accepted case is refused now", self.result(page))
-        self.assertEqual(
-            (page.input_value("#from"), page.input_value("#to")), (FULL, "9.27.0-jit-cu13")
-        )
-        page = self.open("uneven", "?a=9.14.0&b=9.27.0&device=sm80-spec")
-        self.assertEqual(page.input_value("#from"), JIT)
-        self.assertNotIn("refused now", self.result(page))
+        for device, build in (("h100-sxm", FULL), ("sm80-spec", JIT)):
+            page = self.open("uneven", f"?a=9.14.0&b=9.27.0&device={device}")
+            self.assertEqual(self.pair(page), (build, "9.27.0-jit-cu13"))
+            self.assertEqual("1 accepted case is refused now" in self.result(page), build == FULL)
         self.quiet()
 
     def test_builds_without_a_case_in_common_are_not_called_unchanged(self):
-        page = self.open("uneven", "?a=9.19.0&b=9.27.0&device=h100-sxm")
-        said = self.result(page)
+        said = self.result(self.open("uneven", "?a=9.19.0&b=9.27.0&device=h100-sxm"))
         self.assertIn("9.19.0 and 9.27.0 are not compared on h100-sxm", said)
         self.assertIn("facts gate --baseline 9.19.0 --candidate 9.27.0 --device h100-sxm", said)
         self.assertNotIn("Nothing changed", said)
         self.quiet()
 
     def test_of_many_versions_the_page_holds_neighbours_and_the_newest_and_names_the_command(self):
-        page = self.open("many", "?a=9.8.0&b=9.24.1")
-        self.assertIn("9.8.0 → 9.24.1", self.result(page))
+        self.assertIn("9.8.0 → 9.24.1", self.result(self.open("many", "?a=9.8.0&b=9.24.1")))
         page = self.open("many", "?a=9.8.0&b=9.9.0&device=sm80-spec")
         self.assertIn("does not hold the comparison of 9.8.0 and 9.9.0", self.result(page))
         command = shlex.split(page.inner_text("#compare-result code"))
@@ -87,26 +71,19 @@ class Address(WithPages):
                 self.assertRegex(said, f"^9.20.0 → 9.27.0 On {device}: ")
                 self.assertEqual(("1 worse" in said, "compared" in said), (worse, False), said)
         page = self.open("good", "?device=nosuch")
-        self.assertEqual(
-            page.inner_text("#absent"),
-            'No device "nosuch" here. These records have h100-sxm, sm80-spec.',
-        )
+        said = 'No device "nosuch" here. These records have h100-sxm, sm80-spec.'
+        self.assertEqual(page.inner_text("#absent"), said)
         page.click("#all")
         self.assertEqual(page.inner_text("#absent"), "")
         self.quiet()
 
     def test_versions_in_the_wrong_order_or_absent(self):
         page = self.open("good", "?a=9.27.0&b=9.20.0")
-        self.assertEqual(
-            (page.input_value("#from"), page.input_value("#to")),
-            ("9.20.0-jit-cu13", "9.27.0-jit-cu13"),
-        )
+        self.assertEqual(self.pair(page), ("9.20.0-jit-cu13", "9.27.0-jit-cu13"))
         self.assertIn("9.20.0 → 9.27.0", self.result(page))
         page = self.open("good", "?a=9.99&b=9.27.0")
-        self.assertIn(
-            "No build 9.99 here. These records have 9.14.0, 9.19.0, 9.20.0, 9.27.0.",
-            self.result(page),
-        )
+        said = "No build 9.99 here. These records have 9.14.0, 9.19.0, 9.20.0, 9.27.0."
+        self.assertIn(said, self.result(page))
 
     def test_an_address_opens_on_its_answer(self):
         seen = "(selector) => { const r = document.querySelector(selector).getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; }"
@@ -116,19 +93,14 @@ class Address(WithPages):
             self.assertEqual(page.evaluate("document.activeElement.id"), "compare-title")
             page = self.open("good", "?case=pass=bwd dtype=bf16 s=192 d=64 fill=neglse", screen)
             self.assertTrue(page.evaluate(seen, "#rows .detail .timeline"), screen)
-            self.assertEqual(
-                page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true"
-            )
+            self.assertEqual(self.active(page, "aria-expanded"), "true")
         self.assertEqual(self.open("good").evaluate("scrollY"), 0)
 
     def test_a_case_that_is_not_here_gets_one_line(self):
         page = self.open("good", "?case=nosuch")
         self.assertEqual(page.inner_text("#problem"), 'No case "nosuch" here.')
-        self.assertTrue(
-            page.evaluate(
-                "document.getElementById('problem').getBoundingClientRect().bottom <= innerHeight"
-            )
-        )
+        box = page.locator("#problem").bounding_box()
+        self.assertLessEqual(box["y"] + box["height"], page.viewport_size["height"])
 
     def test_back_closes_a_cell(self):
         page = self.open("good")
@@ -139,14 +111,7 @@ class Address(WithPages):
         self.assertNotEqual(page.inner_text("#cell-name"), "")
         page.go_back()
         page.wait_for_function("!document.getElementById('cell-name').textContent")
-        self.assertEqual(
-            (page.url, page.evaluate("document.activeElement.getAttribute('aria-label')")),
-            (before, label),
-        )
+        self.assertEqual((page.url, self.active(page, "aria-label")), (before, label))
         page.go_forward()
         page.wait_for_function("document.getElementById('cell-name').textContent")
         self.quiet()
-
-
-if __name__ == "__main__":
-    unittest.main()

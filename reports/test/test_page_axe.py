@@ -1,7 +1,5 @@
 """axe finds nothing in the page: wide and narrow, light and dark, folded and unfolded."""
 
-import unittest
-
 import support
 import synthetic
 from browser import DESKTOP, EVERYTHING, PHONE, WithPages
@@ -44,7 +42,3 @@ class Accessible(WithPages):
                     },
                 )
                 self.assertEqual(found, [], (name, screen, scheme, fragment))
-
-
-if __name__ == "__main__":
-    unittest.main()

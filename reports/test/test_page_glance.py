@@ -1,7 +1,5 @@
 """The page's first screen, and what changed between two versions: in a real browser."""
 
-import contextlib
-import io
 import json
 import tempfile
 import unittest
@@ -14,87 +12,70 @@ from facts_reports.commands import diff
 from facts_reports.read import findings
 from facts_reports.page import opening, steps
 
+from test_diff import NAMES, NEW, OLD
+
 
 class Opening(unittest.TestCase):
     """What the first screen says, without a browser."""
 
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def steps(self, rows):
+        store = support.store(self.folder, test_diff.record(rows))
+        return store, steps.Steps(store, {})
+
     def first(self, rows):
-        with tempfile.TemporaryDirectory() as folder:
-            store = support.store(folder, test_diff.record(rows))
-            return opening.of(store, steps.Steps(store, {}), findings.of(store))
+        store, found = self.steps(rows)
+        return opening.of(store, found, findings.of(store))
 
     def test_steps_that_are_folded_count_their_engine_and_knob_changes(self):
-        rows = [
-            test_diff.row(name, version)
-            for version in ("9.14.0", "9.15.0", "9.20.0", "9.27.0")
-            for name in test_diff.NAMES
-        ]
+        rows = []
+        for version in ("9.14.0", "9.15.0", "9.20.0", "9.27.0"):
+            rows += test_diff.rows(version)
         for one in rows:
             if one["cudnn"] == "9.14.0" and "d=64" in one["case"]:
                 one["engines"] = one["engines"][:1]
             if one["cudnn"] in ("9.14.0", "9.15.0") and "d=128" in one["case"]:
                 one["engines"] = [{**e, "knobs": {"KERNEL_CFG": 8}} for e in one["engines"]]
         (step,) = self.first(rows)["steps"]
-        self.assertEqual(
-            (step["title"], step["rest"]),
-            ("9.14.0 → 9.27.0", "3 steps with 8 engine changes and 8 knob changes"),
-        )
+        said = "3 steps with 8 engine changes and 8 knob changes"
+        self.assertEqual((step["title"], step["rest"]), ("9.14.0 → 9.27.0", said))
 
     def test_a_case_that_fails_on_two_devices_is_named_with_each(self):
-        rows = [
-            test_diff.row(
-                n,
-                test_diff.OLD,
-                "crash"
-                if n == test_diff.NAMES[0] or (d, n) == ("h100-sxm", test_diff.NAMES[5])
-                else "pass",
-                d,
-            )
-            for d in ("h100-sxm", "sm80-spec")
-            for n in test_diff.NAMES
-        ]
-        self.assertEqual(
-            {(f["case"], f["on"]) for f in self.first(rows)["findings"]},
-            {
-                (test_diff.NAMES[0], "h100-sxm"),
-                (test_diff.NAMES[0], "sm80-spec"),
-                (test_diff.NAMES[5], ""),
-            },
-        )
+        one, other = NAMES[0], NAMES[5]
+        rows = test_diff.rows(OLD, lambda n: n in (one, other), "crash")
+        rows += test_diff.rows(OLD, lambda n: n == one, "crash", device="sm80-spec")
+        found = {(f["case"], f["on"]) for f in self.first(rows)["findings"]}
+        self.assertEqual(found, {(one, "h100-sxm"), (one, "sm80-spec"), (other, "")})
 
     def test_each_device_of_a_step_has_its_own_headline(self):
-        lost = {("h100-sxm", n) for n in test_diff.NAMES[:2]}
-        rows = [
-            test_diff.row(
-                n, v, "unsupported" if v == test_diff.NEW and (d, n) in lost else "pass", d
-            )
-            for v in (test_diff.OLD, test_diff.NEW)
-            for d in ("h100-sxm", "sm80-spec")
-            for n in test_diff.NAMES
-        ]
-        rows = [
-            one for one in rows if one["device"] == "h100-sxm" or one["case"] != test_diff.NAMES[0]
-        ]
-        with tempfile.TemporaryDirectory() as folder:
-            (step,) = steps.Steps(support.store(folder, test_diff.record(rows)), {}).steps
-            self.assertEqual(
-                step["headline"],
-                "REGRESSION: 2 accepted cases are refused now. 31 answers compared, 29 same.",
-            )
-            self.assertEqual(
-                step["headlines"],
-                {
-                    "h100-sxm": "REGRESSION: 2 accepted cases are refused now. 16 answers compared, 14 same.",
-                    "sm80-spec": "NO REGRESSION: nothing got worse. 15 answers compared, 15 same.",
-                },
-            )
-            (step,) = steps.Steps(
-                support.store(
-                    folder, test_diff.record([one for one in rows if one["device"] == "h100-sxm"])
-                ),
-                {},
-            ).steps
-            self.assertEqual(step["headlines"], {"h100-sxm": step["headline"]})
+        here = test_diff.rows() + test_diff.rows(NEW, lambda n: n in NAMES[:2])
+        there = [one for b in (OLD, NEW) for one in test_diff.rows(b, device="sm80-spec")[1:]]
+        lost, same = (
+            "REGRESSION: 2 accepted cases are refused now.",
+            "NO REGRESSION: nothing got worse.",
+        )
+        (step,) = self.steps(here + there)[1].steps
+        self.assertEqual(step["headline"], f"{lost} 31 answers compared, 29 same.")
+        each = {"h100-sxm": f"{lost} 16 answers compared, 14 same."}
+        (alone,) = self.steps(here)[1].steps
+        self.assertEqual((alone["headline"], alone["headlines"]), (each["h100-sxm"], each))
+        each["sm80-spec"] = f"{same} 15 answers compared, 15 same."
+        self.assertEqual(step["headlines"], each)
+
+    def test_a_first_screen_that_is_full_shows_each_kind_of_finding(self):
+        news = []
+        for outcome, n in (("overrun", 12), ("wrong", 9), ("nan", 1), ("build_fail", 3)):
+            one = {"outcome": outcome, "cases": [""], "device": "", "pairs": 1, "history": []}
+            news += [{**one, "case": f"{outcome} {i}"} for i in range(n)]
+        kinds = (("overrun", 3), ("wrong", 3), ("nan", 1), ("build_fail", 3))
+        due = [f"{outcome} {i}" for outcome, n in kinds for i in range(n)]
+        self.assertEqual([f["case"] for f in opening.various(news)], due)
+        due = [f"overrun {i}" for i in range(9)]
+        self.assertEqual([f["case"] for f in opening.various(news[:9])], due)
 
 
 class Glance(WithPages):
@@ -107,75 +88,65 @@ class Glance(WithPages):
     }
 
     def diffs(self, name, *options):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            diff.main(["--json", *options, str(self.at / f"{name}.jsonl")])
-        return [json.loads(line) for line in out.getvalue().splitlines()]
+        _, out, _ = support.called(diff.main, "--json", *options, str(self.at / f"{name}.jsonl"))
+        return [json.loads(line) for line in out.splitlines()]
+
+    def made(self, name, lines):
+        self.make(name, synthetic.text(lines))
+        return self.open(name)
 
     def test_a_gate_says_what_to_do(self):
-        for name, word in (("gate", "DO NOT MOVE"), ("calm", "OK TO MOVE"), ("cut", "CANNOT TELL")):
+        for name, word, mood in (
+            ("gate", "DO NOT MOVE", "bad"),
+            ("calm", "OK TO MOVE", "good"),
+            ("cut", "CANNOT TELL", "open"),
+        ):
             h1 = self.kept(name).locator("h1")
             self.assertTrue(h1.inner_text().startswith(word), name)
-            self.assertEqual(
-                h1.get_attribute("class"), {"gate": "bad", "calm": "good", "cut": "open"}[name]
-            )
+            self.assertEqual(h1.get_attribute("class"), mood)
         page = self.kept("gate", screen=LAPTOP)
-        self.assertIn("2 accepted cases are refused now", page.locator("h1").inner_text())
-        self.assertEqual(
-            [line.split("\n")[0] for line in page.locator("#news li").all_inner_texts()][:2],
-            ["✗ 1 worse: pass=bwd & h.k=4 & s.q=257", "– 2 lost: stride=gap:8"],
-        )
-        lost = page.locator("#news li", has_text="2 lost")
-        self.assertIn("stride=gap:8", lost.inner_text())
-        self.assertIn("strides with gaps are not supported", lost.inner_text())
+        self.assertIn("2 accepted cases are refused now", page.inner_text("h1"))
+        news = page.locator("#news li").all_inner_texts()
+        first = [line.split("\n")[0] for line in news][:2]
+        self.assertEqual(first, ["✗ 1 worse: pass=bwd & h.k=4 & s.q=257", "– 2 lost: stride=gap:8"])
+        self.assertIn("strides with gaps are not supported", news[1])
 
     def test_a_gate_shows_the_builds_that_it_compared_and_others_when_asked(self):
         lines = list(synthetic.gate())
-        more = [
-            {**one, "build": "9.25.0-jit-cu13", "cudnn": "9.25.0"}
-            for one in lines
-            if "case" in one and one["cudnn"] == "9.20.0"
-        ]
+        more = [one for one in lines if "case" in one and one["cudnn"] == "9.20.0"]
+        more = [{**one, "build": "9.25.0-jit-cu13", "cudnn": "9.25.0"} for one in more]
         self.make("three", synthetic.text([*lines[:-1], *more, lines[-1]]))
         page = self.open("three", "#axes=Pass&view=columns")
-        heads, many = page.locator("#heat thead th"), len(more)
+
+        def shown():
+            return page.locator("#heat thead th").all_inner_texts(), self.rows(page).split()[-1]
+
         self.assertTrue(page.inner_text("h1").startswith("DO NOT MOVE"))
-        self.assertEqual(
-            (heads.all_inner_texts(), self.rows(page).split()[-1]),
-            (["9.20.0", "9.27.0"], str(2 * many)),
-        )
-        self.assertNotIn("9.25.0", page.inner_text("#matrix"))
-        self.assertNotIn("filtered away", page.inner_text("#matrix"))
+        self.assertEqual(shown(), (["9.20.0", "9.27.0"], str(2 * len(more))))
+        for word in ("9.25.0", "filtered away"):
+            self.assertNotIn(word, page.inner_text("#matrix"))
         page.click("text=Also 9.25.0")
-        self.assertEqual(
-            (heads.all_inner_texts(), self.rows(page).split()[-1]),
-            (["9.20.0", "9.25.0", "9.27.0"], str(3 * many)),
-        )
+        self.assertEqual(shown(), (["9.20.0", "9.25.0", "9.27.0"], str(3 * len(more))))
         self.assertIn("all=1", page.url)
         self.quiet()
         self.assertFalse(self.kept("gate").locator("#every").is_visible())
 
     def test_a_matrix_says_what_changed_newest_first(self):
         page = self.kept("matrix")
-        self.assertEqual(
-            page.locator("h1").inner_text(),
-            "cuDNN 9.27.0 accepts and refuses what 9.20.0 does. Support last changed with 9.20.0.",
+        said = (
+            "cuDNN 9.27.0 accepts and refuses what 9.20.0 does. Support last changed with 9.20.0."
         )
-        self.assertEqual(
-            page.locator("#news h3").all_inner_texts(),
-            ["9.20.0 → 9.27.0", "9.19.0 → 9.20.0", "9.14.0 → 9.19.0"],
-        )
-        self.assertIn("8 lost: d.qk=512", page.locator("#news li").nth(0).inner_text())
-        self.assertIn("8 gained: bottom-right", page.locator("#news li").nth(1).inner_text())
+        self.assertEqual(page.inner_text("h1"), said)
+        heads = page.locator("#news h3").all_inner_texts()
+        self.assertEqual(heads, ["9.20.0 → 9.27.0", "9.19.0 → 9.20.0", "9.14.0 → 9.19.0"])
+        for line, said in enumerate(("8 lost: d.qk=512", "8 gained: bottom-right")):
+            self.assertIn(said, page.locator("#news li").nth(line).inner_text())
 
     def test_a_run_names_its_findings_and_folds_what_is_known(self):
         page = self.open()
-        self.assertTrue(
-            page.locator("h1").inner_text().startswith("5 findings"),
-            page.locator("h1").inner_text(),
-        )
+        self.assertTrue(page.inner_text("h1").startswith("5 findings"), page.inner_text("h1"))
         self.assertEqual(page.locator("#news [data-find]").count(), 3)
-        self.assertIn("18 known and accepted", page.locator("#news").inner_text())
+        self.assertIn("18 known and accepted", page.inner_text("#news"))
         self.assertFalse(page.locator("details.fold .findings").is_visible())
         page.click("#news [data-known]")
         self.assertTrue(page.locator("details.fold .findings").is_visible())
@@ -184,94 +155,47 @@ class Glance(WithPages):
         self.assertIn("case=", page.input_value("#query"))
         self.assertRegex(self.rows(page), " of [1-9]")
 
-    def test_a_first_screen_that_is_full_shows_each_kind_of_finding(self):
-        news = [
-            {
-                "outcome": outcome,
-                "case": f"{outcome} {i}",
-                "cases": [""],
-                "device": "",
-                "pairs": 1,
-                "history": [],
-            }
-            for outcome, n in (("overrun", 12), ("wrong", 9), ("nan", 1), ("build_fail", 3))
-            for i in range(n)
-        ]
-        self.assertEqual(
-            [f["case"] for f in opening.various(news)],
-            [
-                "overrun 0",
-                "overrun 1",
-                "overrun 2",
-                "wrong 0",
-                "wrong 1",
-                "wrong 2",
-                "nan 0",
-                "build_fail 0",
-                "build_fail 1",
-                "build_fail 2",
-            ],
-        )
-        self.assertEqual(
-            [f["case"] for f in opening.various(news[:9])], [f"overrun {i}" for i in range(9)]
-        )
-
     def test_a_cell_of_the_map_is_legible_without_colour_and_counts_in_words(self):
         page = self.kept("gate")
+        words = "(e) => [e.getAttribute('aria-label'), e.innerText.split(/\\s+/)]"
         cells = dict(
-            page.evaluate(
-                "[...document.querySelectorAll('#heat button.cell')].map((e) => [e.getAttribute('aria-label'), e.innerText.split(/\\s+/)])"
-            )
+            page.evaluate(f"[...document.querySelectorAll('#heat button.cell')].map({words})")
         )
         found = next(label for label in cells if label.startswith("backward, 9.27.0"))
-        self.assertRegex(
-            found,
-            r"^backward, 9\.27\.0: 1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 1 worse, 1 lost, \d better$",
-        )
+        counts = r"1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 1 worse, 1 lost, \d better"
+        self.assertRegex(found, rf"^backward, 9\.27\.0: {counts}$")
         self.assertIn("−2", cells[found])
         legend = page.evaluate(
             "Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].map((e) => [e.className.split(' ')[1], e.textContent.trim()]))"
         )
-        self.assertEqual(
-            set(legend),
-            set(
-                page.evaluate(
-                    "[...document.querySelectorAll('#heat .cell')].flatMap((e) => [...e.classList].slice(1))"
-                )
-            ),
+        drawn = page.evaluate(
+            "[...document.querySelectorAll('#heat .cell')].flatMap((e) => [...e.classList].slice(1))"
         )
+        self.assertEqual(set(legend), set(drawn))
         signs = [sign for sign in legend.values() if sign]
         self.assertEqual((len(set(signs)), len(signs) >= 4), (len(signs), True), legend)
-        page.hover("#heat button.cell >> nth=3")
-        self.assertIn(
-            page.get_attribute("#heat button.cell >> nth=3", "aria-label"),
-            page.inner_text("#heat-tip"),
-        )
+        fourth = "#heat button.cell >> nth=3"
+        page.hover(fourth)
+        self.assertIn(page.get_attribute(fourth, "aria-label"), page.inner_text("#heat-tip"))
 
     def test_a_refusal_by_facts_itself_is_not_asked_in_the_map(self):
         lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
         for one in lines:
             if one.get("cudnn") == "9.27.0" and "dtype=f16" in one.get("case", ""):
-                synthetic.refused(one, "a guard", "", **{"class": "policy", "rule": "some-guard"})
-        self.make("guarded", synthetic.text(lines))
-        page = self.open("guarded")
-        self.assertEqual(
-            page.locator("#heat button[aria-label^='f16, 9.27.0']").get_attribute("aria-label"),
-            "f16, 9.27.0: not asked, 8 refused by FACTS itself",
-        )
-        self.assertEqual(
-            page.locator("h1").inner_text(), "cuDNN 9.27.0 accepts and refuses what 9.20.0 does."
-        )
+                synthetic.refused(one, "a guard", "", kind="policy", rule="some-guard")
+        page = self.made("guarded", lines)
+        label = page.get_attribute("#heat button[aria-label^='f16, 9.27.0']", "aria-label")
+        self.assertEqual(label, "f16, 9.27.0: not asked, 8 refused by FACTS itself")
+        said = "cuDNN 9.27.0 accepts and refuses what 9.20.0 does."
+        self.assertEqual(page.inner_text("h1"), said)
 
     def test_what_a_query_hides_is_not_drawn_as_absent(self):
         page = self.kept(fragment="#axes=Pass&view=columns&q=cudnn=9.20.0")
         self.assertIn("filtered away", page.inner_text("#matrix"))
         self.assertNotIn("no row", page.inner_text("#matrix"))
         cells = page.locator("#heat tbody tr").first.locator("button.cell")
-        self.assertEqual(
-            [cells.nth(i).get_attribute("class") for i in range(4)],
-            ["cell away", "cell away", "cell fails", "cell away"],
-        )
+        kinds = [cells.nth(i).get_attribute("class") for i in range(4)]
+        self.assertEqual(kinds, ["cell away", "cell away", "cell fails", "cell away"])
         self.assertRegex(cells.first.get_attribute("aria-label"), ": filtered away$")
         self.assertIn("▽ filtered away", page.inner_text("#heat-legend"))
         self.assertNotIn("not asked", page.inner_text("#heat-legend"))
@@ -280,121 +204,70 @@ class Glance(WithPages):
         self.show(page)
         self.assertNotIn("filtered away", page.inner_text("#heat-legend"))
 
-    def test_the_map_opens_with_the_device_where_something_was_lost(self):
-        lines = [
-            *synthetic.gate(synthetic.DECIDED[1], "no such case"),
-            *synthetic.gate(synthetic.DECIDED[0]),
-        ]
-        self.make("second", synthetic.text(lines))
-        page = self.open("second")
+    def test_the_map_opens_with_the_device_that_has_most_to_say(self):
+        """Where something was lost; with findings. And it is switched."""
+        lost = *synthetic.gate(synthetic.DECIDED[1], "none"), *synthetic.gate(synthetic.DECIDED[0])
+        page = self.made("second", lost)
         self.assertEqual(page.locator("#devices button").all_inner_texts()[0], "h100-spec")
-        self.assertIn("on sm80-spec", page.locator("#heat caption").inner_text())
+        self.assertIn("on sm80-spec", page.inner_text("#heat caption"))
         self.assertIn("−2", page.inner_text("#heat"))
-
-    def test_the_map_of_a_run_opens_with_a_device_that_has_findings(self):
-        lines = [
-            *synthetic.record(synthetic.BUILDS, synthetic.DECIDED),
-            *synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[0],), run="r2"),
-        ]
-        self.make("green", synthetic.text(lines))
-        page = self.open("green")
+        measured = synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[0],), run="r2")
+        lines = *synthetic.record(synthetic.BUILDS, synthetic.DECIDED), *measured
+        page = self.made("green", lines)
         self.assertIn("findings", page.inner_text("h1"))
-        self.assertIn("on h100-sxm", page.locator("#heat caption").inner_text())
-
-    def test_the_device_of_the_map_is_switched(self):
+        self.assertIn("on h100-sxm", page.inner_text("#heat caption"))
         page = self.open("matrix")
         page.click("#devices button >> text=sm80-spec")
         self.assertEqual(page.input_value("#device"), "sm80-spec")
-        self.assertIn("on sm80-spec", page.locator("#heat caption").inner_text())
+        self.assertIn("on sm80-spec", page.inner_text("#heat caption"))
 
     def test_builds_of_one_version_share_a_column_unless_they_differ(self):
         lines = list(synthetic.record(("9.20.0", "9.27.0"), (synthetic.DEVICES[1],)))
-        for kind, words in (
-            ("alike", "give the same answers"),
-            ("differ", "differ in 4 cases"),
-            ("other", "were asked different cases"),
+        for kind, heads, words in (
+            ("alike", ["9.20.0"], "give the same answers"),
+            ("differ", ["9.20.0-full-cu13", "9.20.0-jit-cu13"], "differ in 4 cases"),
+            ("other", ["9.20.0"], "were asked different cases"),
         ):
-            more = []
-            for one in lines:
-                if one.get("cudnn") == "9.20.0" and "case" in one:
-                    bad = kind == "differ" and "mask=causal_br" in one["case"]
-                    more.append(
-                        {
-                            **one,
-                            "build": "9.20.0-full-cu13",
-                            "case": one["case"] + " seed=7" * (kind == "other"),
-                            **(
-                                {
-                                    "verdict": "unsupported",
-                                    "supported": False,
-                                    "reason": {"class": "unsupported", "status": "S", "text": "no"},
-                                }
-                                if bad
-                                else {}
-                            ),
-                        }
-                    )
-            name = f"builds-{kind}"
-            self.make(name, synthetic.text([*lines[:-1], *more, lines[-1]]))
-            page = self.open(name)
-            heads = page.locator("#heat thead th").all_inner_texts()
-            self.assertEqual(
-                heads,
-                ["9.20.0-full-cu13", "9.20.0-jit-cu13", "9.27.0"]
-                if kind == "differ"
-                else ["9.20.0", "9.27.0"],
-            )
+            more = [one for one in lines if one.get("cudnn") == "9.20.0" and "case" in one]
+            more = [{**one, "build": "9.20.0-full-cu13"} for one in more]
+            for one in more:
+                if kind == "differ" and "mask=causal_br" in one["case"]:
+                    synthetic.refused(one, "no", "S")
+                one["case"] += " seed=7" * (kind == "other")
+            page = self.made(f"builds-{kind}", [*lines[:-1], *more, lines[-1]])
+            self.assertEqual(page.locator("#heat thead th").all_inner_texts(), [*heads, "9.27.0"])
             self.assertIn(f"full-cu13 and jit-cu13 {words}.", page.inner_text("#heat-notes"))
 
     def test_two_versions_by_address(self):
         page = self.open(fragment="?a=9.14.0&b=9.27.0&device=h100-sxm")
-        self.assertEqual(
-            (page.input_value("#from"), page.input_value("#to"), page.input_value("#device")),
-            ("9.14.0-jit-cu13", "9.27.0-jit-cu13", "h100-sxm"),
-        )
+        found = [page.input_value(field) for field in ("#from", "#to", "#device")]
+        self.assertEqual(found, ["9.14.0-jit-cu13", "9.27.0-jit-cu13", "h100-sxm"])
         self.assertIn("9.14.0 → 9.27.0", page.inner_text("#compare-result"))
         self.assertNotIn("sm80-spec", page.inner_text("#compare-result"))
         page.click("button.group >> nth=0")
-        beside = page.locator("table.beside")
-        self.assertEqual(
-            beside.locator("thead th").all_inner_texts(), ["Case", "Device", "9.14.0", "9.27.0"]
-        )
-        self.assertRegex(beside.locator("tbody tr").first.inner_text(), "engines 2 1")
-        address = page.url
-        self.assertIn("a=9.14.0", address)
-        again = page.context.new_page()
-        again.goto(address)
-        again.wait_for_selector("html[data-ready]")
-        self.assertEqual(again.inner_text("main"), page.inner_text("main"))
+        heads = page.locator("table.beside thead th").all_inner_texts()
+        self.assertEqual(heads, ["Case", "Device", "9.14.0", "9.27.0"])
+        self.assertRegex(page.locator("table.beside tbody tr").first.inner_text(), "engines 2 1")
+        self.assertIn("a=9.14.0", page.url)
+        self.assertEqual(self.beside(page, page.url)[0], page.inner_text("main"))
         self.quiet()
 
     def test_the_groups_are_those_of_facts_diff(self):
         page = self.kept()
         data, others = (
-            json.loads(page.locator(where).text_content())
-            for where in ("#data", "[data-column=others]")
+            json.loads(page.text_content(where)) for where in ("#data", "[data-column=others]")
         )
+        self.assertEqual(len(data["steps"] + others), 6)
+        keys = ("class", "where", "cases", "repro")
         for step in data["steps"] + others:
             _, *groups = self.diffs("good", f"--baseline={step['a']}", f"--candidate={step['b']}")
-            due = [
-                (g["group"]["class"], g["group"]["where"], g["group"]["cases"], g["group"]["repro"])
-                for g in groups
-            ]
-            self.assertEqual(
-                [(g["class"], g["where"], g["cases"], g["repro"]) for g in step["groups"]],
-                [d for d in due if d[0] != "reason changed"],
-            )
-        self.assertEqual(len(data["steps"] + others), 6)
+            due = [[one["group"][key] for key in keys] for one in groups]
+            found = [[group[key] for key in keys] for group in step["groups"]]
+            self.assertEqual(found, [one for one in due if one[0] != "reason changed"])
 
     def test_versions_are_compared_by_the_cases_that_both_were_asked(self):
-        runs = [
-            synthetic.record((version,), (synthetic.DEVICES[1],), extra=extra, run=version)
-            for version, extra in (("9.20.0", 0), ("9.27.0", 5))
-        ]
-        self.make("uneven", "".join(map(synthetic.text, runs)))
-        (step,) = json.loads(self.open("uneven").locator("#data").text_content())["steps"]
+        lines = []
+        for version, extra in (("9.20.0", 0), ("9.27.0", 5)):
+            lines += synthetic.record((version,), synthetic.DEVICES[1:], extra=extra, run=version)
+        (step,) = json.loads(self.made("uneven", lines).text_content("#data"))["steps"]
         self.assertEqual((step["compared"], step["totals"].get("missing")), (76, None))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -29,8 +29,7 @@ def getter(row):
     def get(key):
         if key in row:
             return row[key]
-        known = key not in cases.SUBJECT or key == "engine"
-        return cases.value_of(said, key) if known else None
+        return cases.value_of(said, key) if (key not in cases.SUBJECT or key == "engine") else None
 
     return get
 
@@ -117,7 +116,3 @@ class Keys(unittest.TestCase):
         found = " ".join(cases.value_of(said, key) for key in keys.split())
         self.assertEqual(found, "16 4 4 1 777 192 128 2 gauss f16")
         self.assertTrue(all(re.fullmatch(r"[a-z_]+", k) for k in cases.defaults()))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,7 +1,6 @@
 import gzip
 import json
 import lzma
-import unittest
 
 import support
 import synthetic
@@ -63,8 +62,7 @@ class Records(support.Folder):
 
     def test_a_planned_gpu_without_a_target_line_is_the_device_of_its_rows(self):
         run = synthetic.head(cases=2, planned=6)
-        gpu = {"build": "9.20.0-jit-cu13", "device": "gpu0", "kind": "gpu"}
-        run["run"]["targets"] = [gpu]
+        run["run"]["targets"] = [{"build": "9.20.0-jit-cu13", "device": "gpu0", "kind": "gpu"}]
         store = self.load(run, row(), synthetic.end())
         self.assertEqual((store.devices(), store.gpus), (["h100-sxm"], {"h100-sxm": "0"}))
         found = [store.totals()[key] for key in ("planned", "missing", "missing_named")]
@@ -80,16 +78,14 @@ class Records(support.Folder):
     def test_shards_add_up_and_a_resumed_run_does_not_plan_twice(self):
         whole = list(synthetic.record())
         half = len(whole) // 2
-        again = {"run": {**whole[0]["run"], "id": "r2"}}
-        store = self.load(*whole[:half], again, *whole[half:])
+        store = self.load(*whole[:half], {"run": {**whole[0]["run"], "id": "r2"}}, *whole[half:])
         self.assertEqual(store.totals()["planned"], 76 * 8)
         about = {"planned": 5, "suite_hash": "x"}
         shards = [synthetic.head(f"s{i}", shard=f"{i}/2", **about) for i in (1, 2)]
         self.assertEqual(self.load(*shards).totals()["planned"], 10)
 
     def test_a_cut_last_line_is_counted_and_never_complete(self):
-        data = synthetic.text(synthetic.record()) + '{"case":"pass=fw'
-        store = support.store(self.at, data)
+        store = support.store(self.at, synthetic.text(synthetic.record()) + '{"case":"pass=fw')
         self.assertEqual(store.totals()["unreadable"], 1)
         self.assertIn("cut off", store.files[0].samples[0])
         self.assertFalse(store.complete())
@@ -147,7 +143,3 @@ class Records(support.Folder):
         store = support.store(self.at, data, "a.jsonl.xz")
         self.assertIn("MiB; not read", store.files[0].samples[-1])
         self.assertGreater(store.totals()["rows"], 100)
-
-
-if __name__ == "__main__":
-    unittest.main()

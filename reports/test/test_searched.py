@@ -121,7 +121,3 @@ class Searched(unittest.TestCase):
         self.assertEqual([one["text"] for one in found], order)
         self.assertEqual([one["ordinary"] for one in found[:4]], [True, True, False, False])
         self.assertEqual(found[4]["forms"][0]["link"], "https://example.org/1")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -35,7 +35,3 @@ class Wrapped(unittest.TestCase):
     def test_no_line_becomes_an_item(self):
         self.assertNotIn("\n- ", wrapped("one two - three four", 10))
         self.assertEqual(wrapped(wrapped("a " * 100, 30), 30), wrapped("a " * 100, 30))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -123,8 +123,7 @@ class Refused(unittest.TestCase):
         self.refused(said, plan.forward, q, q, q, mod_tensors={"slope": ones(1, 1, 1, 1)})
         self.refused("^mod_tensors: 'slope' is missing", plan.forward, q, q, q, mod_tensors={})
         lengths = dict.fromkeys(("seq_len_q", "seq_len_kv"), np.ones(1, np.int64))
-        said = "^seq_len_q: i64; the plan is for i32"
-        self.refused(said, fattn.attention, q, q, q, **lengths)
+        self.refused("^seq_len_q: i64; the plan is for i32", fattn.attention, q, q, q, **lengths)
 
     def test_environments(self):
         for said, *arguments in (("h999", "h999"), (".", "h100-sxm")):  # no cuDNN is mapped
@@ -236,8 +235,7 @@ class FakeTensor:
 class Interchange(unittest.TestCase):
     def test_an_array_is_not_copied(self):
         whole = np.zeros((2, 16, 4, 32), np.float32)
-        part = whole.transpose(0, 2, 1, 3)[:, 1:3]
-        read = arrays.Array("q", part)
+        read = arrays.Array("q", whole.transpose(0, 2, 1, 3)[:, 1:3])
         self.assertEqual(read.address, whole.ctypes.data + 32 * 4)
         found = read.shape, read.strides, read.dtype, read.device
         self.assertEqual(found, ((2, 2, 16, 32), (2048, 32, 128, 1), "f32", (arrays.CPU, 0)))

@@ -176,8 +176,7 @@ class ScoreMods(Numbers):
         one |= {"rsqrt": lambda x: x**-0.5, "reciprocal": lambda x: 1 / x}
         one |= {"sigmoid": lambda x: 1 / (1 + math.exp(-x)), "relu": lambda x: max(x, 0)}
         one["softplus"] = lambda x: math.log1p(math.exp(x))
-        names = "add sub mul eq ne lt le gt ge".split()
-        two = {name: getattr(operator, name) for name in names}
+        two = {name: getattr(operator, name) for name in "add sub mul eq ne lt le gt ge".split()}
         two |= {"div": operator.truediv, "max": max, "min": min, "pow": pow, "mod": math.fmod}
         two |= {"and": lambda x, y: bool(x and y), "or": lambda x, y: bool(x or y)}
         self.assertEqual({*one, *two, "select"}, set(fattn.score_mod.OPERATIONS))
