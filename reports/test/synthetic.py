@@ -138,15 +138,10 @@ def row(case, group, build, device, run, rng):
 
 def target(build, device, run):
     name, sm, _ = device
-    libraries = [
-        {
-            "path": f"/opt/cudnn/{build}/lib/{lib}.so.9",
-            "bytes": 1000,
-            "sha256": digest * 32,
-            "record": "ok",
-        }
-        for lib, digest in (("libcudnn", "a1"), ("libcudnn_graph", "b2"), ("libcudnn_adv", "c3"))
-    ]
+    libraries = []
+    for lib, digest in (("libcudnn", "a1"), ("libcudnn_graph", "b2"), ("libcudnn_adv", "c3")):
+        path = f"/opt/cudnn/{build}/lib/{lib}.so.9"
+        libraries.append({"path": path, "bytes": 1000, "sha256": digest * 32, "record": "ok"})
     about = {"run": run, "build": f"{build}-jit-cu13", "device": name, "cudnn": build, "sm": sm}
     about["device_name"] = "NVIDIA H100 80GB HBM3" if sm == 90 else "described sm_80"
     return {**about, "driver": 13000, "libraries": libraries, "start_ms": 120.5}
@@ -245,13 +240,8 @@ def hostile():
     library = dict.fromkeys(("path", "sha256", "record"), MARKUP)
     target_line = {"device_name": MARKUP, "libraries": [library, 3]}
     marked = {"case": f"pass=fwd dtype=bf16 d=64 {MARKUP}", "verdict": "wrong", "group": MARKUP}
-    marked |= {
-        "reason": {
-            **said,
-            "text": MARKUP * 3,
-            "chain": [MARKUP, {"engine": MARKUP, "text": MARKUP}],
-        }
-    }
+    chain = [MARKUP, {"engine": MARKUP, "text": MARKUP}]
+    marked |= {"reason": {**said, "text": MARKUP * 3, "chain": chain}}
     marked |= {"errors": {MARKUP: wrong, "__proto__": {"ratio": 9}}}
     marked |= {"engines": [{"mode": MARKUP, "knobs": {MARKUP: MARKUP}, "notes": MARKUP}, 7]}
     marked |= {"expectation": {"link": "javascript:document.title='taken'", "verdict": MARKUP}}

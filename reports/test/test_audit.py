@@ -17,24 +17,18 @@ def said(trials):
 
 class Judging(unittest.TestCase):
     def test_a_rule_agrees_when_one_side_is_refused_and_the_other_taken(self):
-        """The replies of the side that the rule refuses, of the side that it lets through, and the word."""
-        for line in """refused accepted: agrees
-            refused passed: agrees
-            unbuilt accepted: agrees
-            broken passed: agrees
-            accepted accepted: accepted, numbers not known
-            passed passed: too strict
-            refused refused: too loose
-            refused broken: too loose
-            passed unbuilt: too strict + too loose
-            unknown accepted: not answered
-            refused unknown: not answered
-            None accepted: not answered
-            ours accepted: not asked
-            refused ours: not asked""".splitlines():
-            replies, _, word = line.strip().partition(": ")
-            replies = [None if reply == "None" else reply for reply in replies.split()]
-            self.assertEqual(said(pair(*replies)), word, replies)
+        """Pairs of replies: of the side that the rule refuses, and of the side that it lets through."""
+        for line in """agrees: refused accepted, refused passed, unbuilt accepted, broken passed
+            accepted; numbers not known: accepted accepted
+            too strict: passed passed
+            too loose: refused refused, refused broken
+            too strict + too loose: passed unbuilt
+            not answered: unknown accepted, refused unknown, None accepted
+            not asked: ours accepted, refused ours""".splitlines():
+            word, _, pairs = line.strip().replace(";", ",").rpartition(": ")
+            for replies in pairs.split(", "):
+                replies = [None if reply == "None" else reply for reply in replies.split()]
+                self.assertEqual(said(pair(*replies)), word, replies)
         self.assertEqual(said([]), "")
 
     def test_accepted_is_too_strict_only_after_the_numbers_of_every_engine_passed(self):

@@ -50,36 +50,20 @@ class Decision(Case):
             other[i] |= engines(3) if "f32" in n else {}
             two[i] = row(n, NEW, "crash" if "f32" in n else "unsupported")
         some[0]["supported"] = None
-        for new, code, said in (
-            (rows(NEW), 0, "OK TO MOVE: nothing got worse. 16 answers compared, 16 same."),
-            (
-                other,
-                0,
-                "OK TO MOVE: nothing got worse. 8 cases have other engines. 16 answers compared, 8 same.",
-            ),
-            (
-                rows(NEW, is_case),
-                1,
-                "DO NOT MOVE: 1 accepted case is refused now. 16 answers compared, 15 same.",
-            ),
-            (
-                two,
-                1,
-                "DO NOT MOVE: 8 accepted cases fail now and 8 accepted cases are refused now. 16 answers compared, 0 same.",
-            ),
-            (
-                dumb,
-                3,
-                "CANNOT TELL: cuDNN 9.27.0-jit-cu13 on h100-sxm could not be asked (X: no NVRTC). 16 answers compared, 0 same.",
-            ),
-            (some, 3, "CANNOT TELL: 1 case could not be asked. 16 answers compared, 15 same."),
-            (
-                rows(NEW)[1:],
-                4,
-                "CANNOT TELL: 1 case has an answer on one side only. 16 answers compared, 15 same.",
-            ),
+        silent = "cuDNN 9.27.0-jit-cu13 on h100-sxm could not be asked (X: no NVRTC)"
+        both = "8 accepted cases fail now and 8 accepted cases are refused now"
+        fine = "OK TO MOVE: nothing got worse."
+        one_side = "CANNOT TELL: 1 case has an answer on one side only."
+        for new, code, same, said in (
+            (rows(NEW), 0, 16, fine),
+            (other, 0, 8, f"{fine} 8 cases have other engines."),
+            (rows(NEW, is_case), 1, 15, "DO NOT MOVE: 1 accepted case is refused now."),
+            (two, 1, 0, f"DO NOT MOVE: {both}."),
+            (dumb, 3, 0, f"CANNOT TELL: {silent}."),
+            (some, 3, 15, "CANNOT TELL: 1 case could not be asked."),
+            (rows(NEW)[1:], 4, 15, one_side),
         ):
-            self.decided(new, code, said)
+            self.decided(new, code, f"{said} 16 answers compared, {same} same.")
         said = "CANNOT TELL: the two sides have no case and target in common."
         self.decided(rows(NEW), 5, said, "--where", "d.qk>4000")
         said = "OK TO MOVE: --fail-on leaves out what got worse. 1 accepted case is refused now. 16 answers compared, 15 same."
@@ -88,13 +72,10 @@ class Decision(Case):
     def test_a_known_failure_is_a_finding_where_the_baseline_was_right(self):
         new = rows(NEW, is_case, "crash")
         new[0]["expectation"] = {"verdict": "crash", "met": True, "link": "a/b#1"}
+        new_way = "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known)."
         for before, code, said in (
             ("pass", 1, "DO NOT MOVE: 1 accepted case fails now (1 known)."),
-            (
-                "unsupported",
-                0,
-                "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known).",
-            ),
+            ("unsupported", 0, new_way),
             ("crash", 0, "OK TO MOVE: nothing got worse."),
         ):
             count = f" 16 answers compared, {15 + (before == 'crash')} same."

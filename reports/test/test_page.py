@@ -11,21 +11,9 @@ import synthetic
 from browser import LAPTOP, WithPages
 from test_predicate import getter, lines
 
-QUERIES = (
-    "pass=bwd",
-    "d.qk>128",
-    "cudnn<9.20 & device=h100-sxm",
-    "verdict in (nan, wrong)",
-    "layout~bs*",
-    "!(dtype=bf16)",
-    "grade=decided & h~*/*",
-    "class=unsupported",
-    "engine=2",
-    "s.kv<=192 | mask=causal",
-    "s.kv%128=64 & s.q<=s.kv",
-    "engine!=2",
-    "fill=neglse & sm=90",
-)
+QUERIES = """pass=bwd; d.qk>128; cudnn<9.20 & device=h100-sxm; verdict in (nan, wrong); layout~bs*
+!(dtype=bf16); grade=decided & h~*/*; class=unsupported; engine=2; s.kv<=192 | mask=causal
+s.kv%128=64 & s.q<=s.kv; engine!=2; fill=neglse & sm=90""".replace("\n", "; ").split("; ")
 
 
 class Page(WithPages):

@@ -78,24 +78,14 @@ class Harness(unittest.TestCase):
     def test_keeps_the_same_cases_as_the_harness(self):
         names = self.listed("core")
         self.assertGreater(len(names), 1000)
-        for text in """d.qk>128
-            !(dtype=bf16) & layout~sb*
-            s.kv%128=64 & s.q<=s.kv
-            window.left!=inf
-            want~*stats*
-            align=br
-            k=bs2hd | q~bs*
-            out=f16
-            padding in (random, zero:kv)
-            stats=th1
-            h.q>h.k
-            mask=none & window=inf:inf
-            engine=auto & scale=auto
-            stride!=dense & d.qk!=d.v""".splitlines():
-            tree = predicate.parse(text.strip())
+        texts = """d.qk>128; !(dtype=bf16) & layout~sb*; s.kv%128=64 & s.q<=s.kv; window.left!=inf
+want~*stats*; align=br; k=bs2hd | q~bs*; out=f16; padding in (random, zero:kv); stats=th1; h.q>h.k
+mask=none & window=inf:inf; engine=auto & scale=auto; stride!=dense & d.qk!=d.v"""
+        for text in texts.replace("\n", "; ").split("; "):
+            tree = predicate.parse(text)
             with self.subTest(text):
                 due = [n for n in names if predicate.holds(tree, getter({"case": n}))]
-                self.assertEqual(self.listed("core", "--where", text.strip()), due)
+                self.assertEqual(self.listed("core", "--where", text), due)
 
     def listed(self, *args):
         environment = {**os.environ, "FACTS_HOME": str(support.HERE.parents[1])}
