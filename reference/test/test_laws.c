@@ -34,142 +34,11 @@ static void forward(const data *d, double *o, double *lse)
                  0);
 }
 
-static int64_t row_count(const data *d)
-{
-    return d->problem.batch * d->problem.heads_q * d->problem.rows;
-}
-
 static double *doubles(int64_t n)
 {
     double *x = calloc((size_t)n + 1, sizeof *x);
     cr_assert_not_null(x);
     return x;
-}
-
-static void expect_close(const double *a, const double *b, int64_t n, double tolerance,
-                         const char *what)
-{
-    for (int64_t i = 0; i < n; i++)
-        cr_assert(fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i])),
-                  "%s: element %ld is %.17g and %.17g", what, (long)i, a[i], b[i]);
-}
-
-/* O is linear in V for fixed P. The sum is formed on a grid where it is exact. */
-Test(laws, output_is_linear_in_values)
-{
-    data d;
-    small(&d, 20, 30, 1);
-    int64_t n = row_count(&d) * 8, values = 2 * 2 * 30 * 8;
-    double *sum = doubles(n), *one = doubles(n), *other = doubles(n);
-    float *v = (float *)(uintptr_t)d.v.data, *first = malloc((size_t)values * sizeof *first);
-    for (int64_t i = 0; i < values; i++)
-        first[i] = v[i] = rintf(v[i] * 64.0F) / 64.0F;
-    forward(&d, one, NULL);
-    for (int64_t i = 0; i < values; i++)
-        v[i] = (float)(i % 7) / 8.0F;
-    forward(&d, other, NULL);
-    for (int64_t i = 0; i < values; i++)
-        v[i] += first[i];
-    forward(&d, sum, NULL);
-    for (int64_t i = 0; i < n; i++)
-        one[i] += other[i];
-    expect_close(sum, one, n, 1e-13, "O(V1 + V2)");
-    free(first);
-    free(sum);
-    free(one);
-    free(other);
-    data_destroy(&d);
-}
-
-/* Rows of P sum to one: a channel of ones stays one. */
-Test(laws, rows_of_p_sum_to_one)
-{
-    data d;
-    small(&d, 20, 30, 2);
-    for (int64_t b = 0; b < 2; b++)
-        for (int64_t h = 0; h < 2; h++)
-            for (int64_t j = 0; j < 30; j++)
-                set_element(&d.v, b, h, j, 3, 1.0);
-    double *o = doubles(row_count(&d) * 8);
-    forward(&d, o, NULL);
-    for (int64_t i = 0; i < row_count(&d); i++)
-        cr_expect_float_eq(o[i * 8 + 3], 1.0, 1e-14);
-    free(o);
-    data_destroy(&d);
-}
-
-/* Softmax is shift invariant: K + w moves the LSE by scale q.w and O not at all. */
-Test(laws, a_shift_of_all_keys_moves_only_the_lse)
-{
-    data d;
-    small(&d, 20, 30, 3);
-    int64_t rows = row_count(&d);
-    double *o = doubles(rows * 8), *lse = doubles(rows), *o2 = doubles(rows * 8),
-           *lse2 = doubles(rows);
-    const double w[8] = { 1, -2, 3, 0.5, 0, -1, 2, 4 };
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t b = 0; b < 2; b++)
-            for (int64_t h = 0; h < 2; h++)
-                for (int64_t j = 0; j < 30; j++)
-                    for (int64_t c = 0; c < 8; c++)
-                        set_element(&d.k, b, h, j, c,
-                                    pass ? element(&d.k, b, h, j, c) + w[c]
-                                         : rint(256 * element(&d.k, b, h, j, c)) / 256);
-        forward(&d, pass ? o2 : o, pass ? lse2 : lse);
-    }
-    for (int64_t row = 0; row < rows; row++) {
-        double shift = 0.0;
-        for (int64_t c = 0; c < 8; c++)
-            shift += d.problem.scale * element(&d.q, row / 80, row / 20 % 4, row % 20, c) * w[c];
-        lse[row] += shift;
-    }
-    expect_close(o2, o, rows * 8, 1e-13, "O");
-    expect_close(lse2, lse, rows, 1e-13, "LSE");
-    free(o);
-    free(o2);
-    free(lse);
-    free(lse2);
-    data_destroy(&d);
-}
-
-/* Head h reads key head h / group: repeating each key head gives the same O and dQ; dK and dV are
- * the sums over the copies. */
-Test(laws, grouped_heads_equal_repeated_heads)
-{
-    data d, r;
-    small(&d, 12, 17, 4);
-    fref_problem p = d.problem;
-    p.heads_k = p.heads_v = 4;
-    data_create(&r, &p, FREF_F32, FILL_GAUSS, 4);
-    for (int64_t b = 0; b < 2; b++)
-        for (int64_t h = 0; h < 4; h++)
-            for (int64_t j = 0; j < 17; j++)
-                for (int64_t c = 0; c < 8; c++) {
-                    set_element(&r.k, b, h, j, c, element(&d.k, b, h / 2, j, c));
-                    set_element(&r.v, b, h, j, c, element(&d.v, b, h / 2, j, c));
-                }
-    size_t rows = (size_t)row_count(&d);
-    memcpy((void *)(uintptr_t)r.q.data, d.q.data, rows * 8 * sizeof(float));
-    memcpy((void *)(uintptr_t)r.o.data, d.o.data, rows * 8 * sizeof(float));
-    memcpy((void *)(uintptr_t)r.d_o.data, d.d_o.data, rows * 8 * sizeof(float));
-    memcpy((void *)(uintptr_t)r.stats.data, d.stats.data, rows * sizeof(float));
-    answers grouped, repeated;
-    answers_create(&grouped, &d, &f32_rounding);
-    answers_create(&repeated, &r, &f32_rounding);
-    cr_expect_arr_eq(grouped.f.o, repeated.f.o, rows * 8 * sizeof(double));
-    cr_expect_arr_eq(grouped.g.dq, repeated.g.dq, rows * 8 * sizeof(double));
-    int64_t per_head = 17 * 8;
-    for (int64_t at = 0; at < grouped.count_dk; at++) {
-        int64_t head = at / per_head, first = head * 2 * per_head + at % per_head;
-        cr_expect_float_eq(grouped.g.dk[at], repeated.g.dk[first] + repeated.g.dk[first + per_head],
-                           1e-13);
-        cr_expect_float_eq(grouped.g.dv[at], repeated.g.dv[first] + repeated.g.dv[first + per_head],
-                           1e-13);
-    }
-    answers_destroy(&grouped);
-    answers_destroy(&repeated);
-    data_destroy(&d);
-    data_destroy(&r);
 }
 
 /* exp(-inf) = 0: what no row reads may hold anything, also NaN, and not one bit changes. */
@@ -245,67 +114,6 @@ Test(laws, a_nan_reaches_the_rows_that_attend_it_and_no_others)
     data_destroy(&d);
 }
 
-/* The denominator is a sum: two halves of the keys combine by their LSE. */
-Test(laws, keys_split_in_two_combine)
-{
-    data d;
-    fref_problem p = dense_problem(1, 2, 2, 10, 40, 8, 8);
-    data_create(&d, &p, FREF_F32, FILL_GAUSS, 7);
-    double *o = doubles(160), *lse = doubles(20), *o1 = doubles(160), *lse1 = doubles(20),
-           *o2 = doubles(160), *lse2 = doubles(20);
-    forward(&d, o, lse);
-    data half = d;
-    half.problem.keys = 13;
-    forward(&half, o1, lse1);
-    half.problem.keys = 27;
-    half.k.data = (const float *)d.k.data + 13 * 8;
-    half.v.data = (const float *)d.v.data + 13 * 8;
-    forward(&half, o2, lse2);
-    for (int64_t row = 0; row < 20; row++) {
-        double all = log(exp(lse1[row]) + exp(lse2[row]));
-        cr_expect_float_eq(lse[row], all, 1e-13);
-        for (int64_t c = 0; c < 8; c++)
-            cr_expect_float_eq(o[row * 8 + c],
-                               exp(lse1[row] - all) * o1[row * 8 + c] +
-                                   exp(lse2[row] - all) * o2[row * 8 + c],
-                               1e-13);
-    }
-    free(o);
-    free(lse);
-    free(o1);
-    free(lse1);
-    free(o2);
-    free(lse2);
-    data_destroy(&d);
-}
-
-/* Rows below n of a top-left causal problem read keys below n only; a length n is a problem with n
- * keys. Bit for bit. */
-Test(laws, a_length_or_the_causal_corner_is_a_shorter_problem)
-{
-    for (int causal = 0; causal < 2; causal++) {
-        data d;
-        const int32_t len_q[] = { 60, 60 }, len_kv[] = { 45, 45 };
-        fref_problem p = dense_problem(2, 2, 1, 60, 80, 8, 8);
-        p.has_right = causal;
-        p.len_q = causal ? NULL : len_q;
-        p.len_kv = causal ? NULL : len_kv;
-        data_create(&d, &p, FREF_F32, FILL_GAUSS, 8);
-        double *o = doubles(2 * 2 * 60 * 8), *short_o = doubles(2 * 2 * 60 * 8);
-        forward(&d, o, NULL);
-        d.problem.keys = 45;
-        d.problem.len_q = d.problem.len_kv = NULL;
-        forward(&d, short_o, NULL);
-        for (int64_t row = 0; row < 2 * 2 * 60; row++)
-            if (!causal || row % 60 < 45)
-                cr_expect_arr_eq(o + row * 8, short_o + row * 8, 8 * sizeof *o, "row %ld",
-                                 (long)row);
-        free(o);
-        free(short_o);
-        data_destroy(&d);
-    }
-}
-
 Test(laws, dead_rows_and_keys_are_exactly_zero_and_their_lse_minus_infinity)
 {
     const int32_t len_q[] = { 30, 0, 9 }, len_kv[] = { 0, 20, 12 };
@@ -348,56 +156,6 @@ Test(laws, dead_rows_and_keys_are_exactly_zero_and_their_lse_minus_infinity)
     data_destroy(&d);
 }
 
-/* The loss whose gradients are judged: sum dO O. */
-static double loss(const data *d, double *o)
-{
-    forward(d, o, NULL);
-    double sum = 0.0;
-    int64_t at = 0;
-    for (int64_t b = 0; b < 2; b++)
-        for (int64_t h = 0; h < 4; h++)
-            for (int64_t i = 0; i < d->problem.rows; i++)
-                for (int64_t c = 0; c < 8; c++)
-                    sum += o[at++] * element(&d->d_o, b, h, i, c);
-    return sum;
-}
-
-/* O and Stats are rounded to fp32, so the gradients agree with differences of the loss to about
- * 1e-6. */
-static void expect_differences(const data *d, fref_tensor *x, int64_t heads, int64_t s,
-                               const double *gradient, const char *what)
-{
-    double *o = doubles(row_count(d) * 8);
-    const double step = 0x1p-7;
-    for (int64_t n = 0; n < 2 * heads * s * 8; n += 5) {
-        int64_t c = n % 8, i = n / 8 % s, h = n / 8 / s % heads, b = n / 8 / s / heads;
-        double old = element(x, b, h, i, c), at[4];
-        for (int k = 0; k < 4; k++) {
-            set_element(x, b, h, i, c, old + (k - 2 + (k > 1)) * step);
-            at[k] = element(x, b, h, i, c);
-            at[k] = loss(d, o);
-        }
-        set_element(x, b, h, i, c, old);
-        double difference = (8.0 * (at[2] - at[1]) - (at[3] - at[0])) / (12.0 * step);
-        cr_assert_float_eq(difference, gradient[n], 2e-5, "%s[%ld]: %.9g, by differences %.9g",
-                           what, (long)n, gradient[n], difference);
-    }
-    free(o);
-}
-
-Test(gradients, are_the_differences_of_the_loss)
-{
-    data d;
-    small(&d, 6, 7, 10);
-    answers a;
-    answers_create(&a, &d, &f32_rounding);
-    expect_differences(&d, &d.q, 4, 6, a.g.dq, "dQ");
-    expect_differences(&d, &d.k, 2, 7, a.g.dk, "dK");
-    expect_differences(&d, &d.v, 2, 7, a.g.dv, "dV");
-    answers_destroy(&a);
-    data_destroy(&d);
-}
-
 Test(bits, do_not_depend_on_the_number_of_threads)
 {
     fref_problem p = dense_problem(2, 6, 2, 100, 150, 24, 40);
@@ -434,26 +192,4 @@ Test(bits, do_not_depend_on_what_else_is_asked)
     free(o);
     answers_destroy(&all);
     data_destroy(&d);
-}
-
-Test(decoding, of_all_16_bit_patterns_is_exact)
-{
-    for (int type = FREF_F16; type <= FREF_BF16; type++) {
-        uint16_t one = type == FREF_F16 ? 0x3c00 : 0x3f80, zero = 0;
-        fref_problem p = dense_problem(1, 1, 1, 1, 1, 1, 65536);
-        uint16_t *bits = malloc(65536 * sizeof *bits);
-        double *o = doubles(65536);
-        for (int n = 0; n < 65536; n++)
-            bits[n] = (uint16_t)n;
-        fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } },
-                    q = { &one, (fref_type)type, { 0 } }, k = { &zero, (fref_type)type, { 0 } };
-        cr_assert_eq(fref_forward(&p, &q, &k, &v, &f32_rounding, &(fref_forward_out){ .o = o }), 0);
-        for (int64_t n = 0; n < 65536; n++) {
-            double want = element(&v, 0, 0, 0, n);
-            cr_assert(isnan(want) ? isnan(o[n]) : o[n] == want, "%04lx is %g, not %g",
-                      (unsigned long)n, want, o[n]);
-        }
-        free(bits);
-        free(o);
-    }
 }

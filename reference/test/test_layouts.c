@@ -61,7 +61,8 @@ static void make_paged(fref_tensor *out, const fref_tensor *from, int64_t size,
                     set_element(out, b, h, s, c, element(from, b, h, s, c));
 }
 
-static void start(data *d, fref_type type)
+/* A problem, and what is said of it. */
+static void start(data *d, answers *want, fref_type type)
 {
     fref_problem p = dense_problem(BATCH, HEADS, HEADS_KV, ROWS, KEYS, DIM, DIM);
     p.len_q = len_q;
@@ -70,6 +71,8 @@ static void start(data *d, fref_type type)
     p.right = 6;
     data_create(d, &p, type, FILL_GAUSS, 4);
     data_answer(d);
+    const fref_rounding r = fref_rounding_of(type, type);
+    answers_create(want, d, &r);
 }
 
 static void expect_same(const answers *want, const data *d, const char *what)
@@ -85,9 +88,7 @@ Test(layouts, ragged_is_padded)
 {
     data d;
     answers want;
-    start(&d, FREF_BF16);
-    const fref_rounding r = fref_rounding_of(d.type, d.type);
-    answers_create(&want, &d, &r);
+    start(&d, &want, FREF_BF16);
     data ragged = d;
     int64_t first[6][BATCH];
     make_ragged(&ragged.q, &d.q, len_q, HEADS, DIM, first[0]);
@@ -106,9 +107,7 @@ Test(layouts, paged_is_contiguous)
 {
     data d;
     answers want;
-    start(&d, FREF_F16);
-    const fref_rounding r = fref_rounding_of(d.type, d.type);
-    answers_create(&want, &d, &r);
+    start(&d, &want, FREF_F16);
     for (int64_t size = 1; size < 40; size = size * 3 + 1) {
         data paged = d;
         int32_t of_k[BATCH * KEYS], of_v[BATCH * KEYS];
@@ -130,7 +129,8 @@ Test(layouts, a_sample_is_part_of_the_whole)
     enum { COUNT = 6 };
     data d;
     answers whole, part;
-    start(&d, FREF_BF16);
+    start(&d, &whole, FREF_BF16);
+    answers_destroy(&whole);
     mod_kind mod = MOD_SOFTCAP;
     const double alibi[] = { 0.25, 0.5, 0.125, 0.0625 };
     uint8_t keep[BATCH * HEADS * ROWS * KEYS];
@@ -188,9 +188,7 @@ Test(layouts, descale_multiplies_what_is_read)
 {
     data d;
     answers want;
-    start(&d, FREF_BF16);
-    const fref_rounding r = fref_rounding_of(d.type, d.type);
-    answers_create(&want, &d, &r);
+    start(&d, &want, FREF_BF16);
     data half = d;
     half.k.data = copy_of(d.k.data, BATCH * HEADS_KV * KEYS * DIM * 2);
     for (int64_t b = 0; b < BATCH; b++)
@@ -205,37 +203,43 @@ Test(layouts, descale_multiplies_what_is_read)
     data_destroy(&d);
 }
 
-Test(layouts, decoding_of_all_8_bit_patterns_is_exact)
+/* Against element(), and that against numbers of the formats' definitions. */
+Test(layouts, decoding_of_all_bit_patterns_is_exact)
 {
     static const struct {
         fref_type type;
-        uint8_t bits;
+        int bits;
         double value;
-    } known[] = { { FREF_E4M3, 0x7e, 448.0 },    { FREF_E4M3, 0x01, 0x1p-9 },
-                  { FREF_E4M3, 0x38, 1.0 },      { FREF_E4M3, 0xb9, -1.125 },
-                  { FREF_E5M2, 0x7b, 57344 },    { FREF_E5M2, 0x01, 0x1p-16 },
-                  { FREF_E5M2, 0x3c, 1.0 },      { FREF_E5M2, 0xc1, -2.5 },
-                  { FREF_E4M3, 0x08, 0x1p-6 },   { FREF_E5M2, 0x04, 0x1p-14 },
-                  { FREF_E5M2, 0xfc, -INFINITY } };
-    for (int type = FREF_E4M3; type <= FREF_E5M2; type++) {
-        uint8_t bits[256], one = type == FREF_E4M3 ? 0x38 : 0x3c, zero = 0;
-        double o[256];
-        for (int n = 0; n < 256; n++)
-            bits[n] = (uint8_t)n;
-        const fref_problem p = dense_problem(1, 1, 1, 1, 1, 1, 256);
-        const fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } },
-                          q = { &one, (fref_type)type, { 0 } },
-                          k = { &zero, (fref_type)type, { 0 } };
-        const fref_rounding r = fref_rounding_of((fref_type)type, FREF_F32);
+    } known[] = { { FREF_E4M3, 0x7e, 448.0 },     { FREF_E4M3, 0x01, 0x1p-9 },
+                  { FREF_E4M3, 0xb9, -1.125 },    { FREF_E4M3, 0x08, 0x1p-6 },
+                  { FREF_E5M2, 0x7b, 57344 },     { FREF_E5M2, 0x01, 0x1p-16 },
+                  { FREF_E5M2, 0xc1, -2.5 },      { FREF_E5M2, 0x04, 0x1p-14 },
+                  { FREF_E5M2, 0xfc, -INFINITY }, { FREF_F16, 0x7bff, 65504 },
+                  { FREF_F16, 0x0001, 0x1p-24 },  { FREF_BF16, 0xc020, -2.5 } };
+    static uint16_t wide[65536];
+    static uint8_t narrow[256];
+    static double o[65536];
+    static const int ones[] = {
+        [FREF_F16] = 0x3c00, [FREF_BF16] = 0x3f80, [FREF_E4M3] = 0x38, [FREF_E5M2] = 0x3c
+    };
+    for (int n = 0; n < 65536; n++)
+        wide[n] = (uint16_t)n, narrow[n % 256] = (uint8_t)n;
+    for (fref_type type = FREF_F16; type <= FREF_E5M2; type++) {
+        const bool is_wide = type == FREF_F16 || type == FREF_BF16;
+        const int count = is_wide ? 65536 : 256, one = ones[type], zero = 0;
+        const fref_problem p = dense_problem(1, 1, 1, 1, 1, 1, count);
+        const fref_tensor v = { is_wide ? (void *)wide : narrow, type, { 0, 0, 0, 1 } },
+                          q = { &one, type, { 0 } }, k = { &zero, type, { 0 } };
+        const fref_rounding r = fref_rounding_of(type, FREF_F32);
         cr_assert_eq(fref_forward(&p, &q, &k, &v, &r, &(fref_forward_out){ .o = o }), 0);
-        for (int64_t n = 0; n < 256; n++) {
-            double want = element(&v, 0, 0, 0, n);
-            cr_expect(isnan(want) ? isnan(o[n]) : o[n] == want, "%02x is %g, not %g", (unsigned)n,
+        for (int n = 0; n < count; n++) {
+            const double want = element(&v, 0, 0, 0, n);
+            cr_assert(isnan(want) ? isnan(o[n]) : o[n] == want, "%04x is %g, not %g", (unsigned)n,
                       want, o[n]);
         }
         for (size_t n = 0; n < sizeof known / sizeof known[0]; n++)
-            if (known[n].type == (fref_type)type)
-                cr_expect_eq(o[known[n].bits], known[n].value, "%02x is %g, not %g", known[n].bits,
-                             known[n].value, o[known[n].bits]);
+            if (known[n].type == type)
+                cr_expect_eq(o[known[n].bits], known[n].value, "%02x is %g, not %g",
+                             (unsigned)known[n].bits, known[n].value, o[known[n].bits]);
     }
 }

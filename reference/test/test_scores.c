@@ -83,40 +83,6 @@ Test(scores, gradients_are_those_of_finite_differences)
         }
 }
 
-Test(scores, a_row_whose_keys_are_all_minus_infinity_is_dead)
-{
-    mod_kind mod = MOD_STRIPES; /* row 2 */
-    fref_problem p = dense_problem(1, 1, 1, 4, 7, 8, 8);
-    p.modify = modify_exactly;
-    p.modify_owner = &mod;
-    data d;
-    data_create(&d, &p, FREF_BF16, FILL_GAUSS, 3);
-    data_bias(&d, (int64_t[]){ 1, 1, 4, 7 }, FREF_BF16, 1.0);
-    for (int64_t j = 0; j < 7; j++)
-        set_element(&d.bias, 0, 0, 3, j, -INFINITY);
-    data_answer(&d);
-    fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
-    answers a;
-    answers_create(&a, &d, &r);
-    for (int64_t i = 0; i < 4; i++) {
-        bool dead = i >= 2;
-        cr_expect_eq(isinf(a.f.lse[i]) != 0, dead);
-        for (int64_t c = 0; c < 8; c++) {
-            cr_expect_eq(a.f.o[i * 8 + c] == 0.0 && a.f.o_bound[i * 8 + c] == 0.0, dead,
-                         "O of row %ld", (long)i);
-            cr_expect_eq(a.g.dq[i * 8 + c] == 0.0 && a.g.dq_bound[i * 8 + c] == 0.0, dead,
-                         "dQ of row %ld", (long)i);
-        }
-        for (int64_t j = 0; j < 7; j++) {
-            bool masked = dead || (i + j) % 3 == 0;
-            cr_expect_eq(a.g.dbias[i * 7 + j] == 0.0 && a.g.dbias_bound[i * 7 + j] == 0.0, masked,
-                         "dBias of %ld, %ld", (long)i, (long)j);
-        }
-    }
-    answers_destroy(&a);
-    data_destroy(&d);
-}
-
 /* d loss / d sink of head h. */
 static double sink_difference(const data *d, float *sink, int64_t h)
 {
@@ -164,45 +130,4 @@ Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differenc
         answers_destroy(&a);
         data_destroy(&d);
     }
-}
-
-/* A sink of -infinity is none: not one bit differs. Nothing dropped is no dropout. A sink takes its
- * share of each row. */
-Test(scores, terms_that_do_nothing_change_nothing)
-{
-    const float none[] = { -INFINITY, -INFINITY }, zero[] = { 0.0F, 0.0F };
-    uint8_t keep[2 * 20 * 30];
-    memset(keep, 1, sizeof keep);
-    fref_problem p = dense_problem(1, 2, 2, 20, 30, 8, 8);
-    p.has_right = true;
-    data d;
-    data_create(&d, &p, FREF_BF16, FILL_GAUSS, 21);
-    for (int64_t j = 0; j < 60; j++)
-        set_element(&d.v, 0, j / 30, j % 30, 0, 1.0);
-    data_answer(&d);
-    fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
-    answers plain, same, sunk;
-    answers_create(&plain, &d, &r);
-    d.problem.sink = none;
-    d.problem.keep = keep;
-    d.problem.keep_scale = 1.0;
-    answers_create(&same, &d, &r);
-    for (size_t n = 0; n < plain.bytes / sizeof(double); n++)
-        cr_expect(same.memory[n] == plain.memory[n] ||
-                  fabs(same.memory[n] / plain.memory[n] - 1.0) < 1e-9);
-    answers_destroy(&same);
-    d.problem.keep = NULL;
-    answers_create(&same, &d, &r);
-    cr_expect(memcmp(plain.memory, same.memory, plain.bytes) == 0);
-    d.problem.sink = zero;
-    d.problem.keep = keep;
-    answers_create(&sunk, &d, &r);
-    for (int64_t i = 0; i < 40; i++) {
-        cr_expect_float_eq(sunk.f.lse[i], log(exp(plain.f.lse[i]) + 1.0), 1e-13);
-        cr_expect_float_eq(sunk.f.o[i * 8], 1.0 - exp(-sunk.f.lse[i]), 1e-13);
-    }
-    answers_destroy(&plain);
-    answers_destroy(&same);
-    answers_destroy(&sunk);
-    data_destroy(&d);
 }

@@ -218,60 +218,9 @@ Test(problem, d_o_has_the_type_of_o_unless_8_bit_types_say_otherwise)
                  "no forward has one");
 }
 
-Test(problem, the_key_tells_another_type_of_d_o)
-{
-    const fattn_problem p = resolved(small());
-    fattn_problem other = p;
-    other.do_dtype = FATTN_E5M2;
-    cr_expect_neq(fattn__problem_key_of(&p).low, fattn__problem_key_of(&other).low);
-}
-
 /* ---- the key
  * -------------------------------------------------------------------------------------------------------------------
  */
-
-#define FLIP(change)                                                                               \
-    do {                                                                                           \
-        fattn_problem p = base;                                                                    \
-        change;                                                                                    \
-        p = resolved(p);                                                                           \
-        cr_expect_neq(fattn__problem_key_of(&p).low, key.low, #change);                            \
-        cr_expect_not(fattn__problem_same(&p, &base), #change);                                    \
-    } while (0)
-
-Test(key, changes_with_every_field_of_0_3)
-{
-    fattn_problem base = small();
-    base.padding = 1, base.ragged_bits = 32, base.dropout = 0.25,
-    base.sink = base.rope = base.has_bias = 1;
-    base.page_size_k = 16, base.pages_k = 30;
-    base = resolved(base);
-    const fattn__problem_key key = fattn__problem_key_of(&base);
-    FLIP(p.ragged &= ~(uint32_t)FATTN_RAGGED_Q);
-    FLIP(p.ragged_tokens = 1);
-    FLIP(p.total_q = 1);
-    FLIP(p.total_kv = 1);
-    FLIP(p.cumulative = FATTN_CUMULATIVE_Q);
-    FLIP(p.len_rank = 1);
-    FLIP((p.page_size_k = 32, p.table_k = 0));
-    FLIP((p.page_size_v = 16, p.pages_v = 30));
-    FLIP(p.pages_k = 31);
-    FLIP(p.packed_table = 1);
-    FLIP(p.alibi = 1);
-    FLIP(p.sink = 0);
-    FLIP(p.dropout = 0.5);
-    FLIP(p.rng_bits = 32);
-    FLIP((p.dropout = 0, p.dropout_mask = 1));
-    FLIP(p.scale_in_memory = 1);
-    FLIP(p.stats_dtype = FATTN_BF16);
-    FLIP(p.block_mask = 1);
-    FLIP(p.unfuse_fma = 1);
-    FLIP((p.rope = 0, p.rope_dim = 0));
-    FLIP(p.rope_dim = 32);
-    FLIP(p.bias_dtype = FATTN_BOOL);
-    FLIP(p.outputs |= FATTN_WANT_RNG_DUMP);
-    FLIP(p.outputs |= FATTN_WANT_STATS_LOG2);
-}
 
 /* ---- what an engine lacks
  * --------------------------------------------------------------------------------------------------------

@@ -32,46 +32,37 @@ static bool has_as_many_heads(const char *when, const fattn_problem *p)
     return when == NULL && p->heads_k == p->heads_q;
 }
 
+/* Both ends belong to a range, and an open end has no edge. */
 Test(holds, in_its_versions_architectures_pass_and_condition)
 {
+    static const struct {
+        bool want;
+        int cudnn_from, cudnn_to, sm_from, sm_to, version, sm;
+    } rows[] = {
+        { true, 91400, 92599, 90, 100, 91400, 90 },  { true, 91400, 92599, 90, 100, 92599, 100 },
+        { false, 91400, 92599, 90, 100, 91399, 90 }, { false, 91400, 92599, 90, 100, 92600, 90 },
+        { false, 91400, 92599, 90, 100, 91400, 89 }, { false, 91400, 92599, 90, 100, 91400, 103 },
+        { true, 0, 91500, 0, 0, 90000, 90 },         { true, 0, 91500, 0, 0, 91500, 90 },
+        { false, 0, 91500, 0, 0, 91501, 90 },        { false, 91500, 0, 0, 0, 91499, 90 },
+        { true, 91500, 0, 0, 0, 99999, 90 },         { true, 0, 0, 0, 100, 92000, 80 },
+        { false, 0, 0, 0, 100, 92000, 101 },         { false, 0, 0, 100, 0, 92000, 99 },
+        { true, 0, 0, 100, 0, 92000, 120 },
+    };
     fattn_rule rule = FATTN_RULE_INIT;
-    rule.cudnn_from = 91400, rule.cudnn_to = 92599, rule.sm_from = 90, rule.sm_to = 100;
-    rule.pass = FATTN_FORWARD, rule.when = "128", rule.holds = has_the_head_dim_of;
     fattn_problem p = control();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rule.cudnn_from = rows[i].cudnn_from, rule.cudnn_to = rows[i].cudnn_to;
+        rule.sm_from = rows[i].sm_from, rule.sm_to = rows[i].sm_to;
+        cr_expect_eq(fattn_rule_holds(&rule, &p, rows[i].version, rows[i].sm), rows[i].want,
+                     "row %zu", i);
+    }
+    rule = (fattn_rule)FATTN_RULE_INIT;
+    rule.pass = FATTN_FORWARD, rule.when = "128", rule.holds = has_the_head_dim_of;
     cr_expect(fattn_rule_holds(&rule, &p, 91400, 90));
-    cr_expect(fattn_rule_holds(&rule, &p, 92599, 100));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 91399, 90));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 92600, 90));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 89));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 103));
     p.pass = FATTN_BACKWARD;
     cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 90));
     p = control(), p.dim_qk = 64;
     cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 90));
-}
-
-/* Both ends belong to a range, and an open end has no edge. */
-Test(holds, to_the_ends_of_its_ranges)
-{
-    fattn_problem p = control();
-    fattn_rule rule = FATTN_RULE_INIT;
-    rule.cudnn_to = 91500;
-    cr_expect(fattn_rule_holds(&rule, &p, 90000, 90));
-    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 91501, 90));
-    rule.cudnn_from = 91500, rule.cudnn_to = 0;
-    cr_expect_not(fattn_rule_holds(&rule, &p, 91499, 90));
-    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
-    cr_expect(fattn_rule_holds(&rule, &p, 99999, 90));
-    rule = (fattn_rule)FATTN_RULE_INIT;
-    rule.sm_to = 100;
-    cr_expect(fattn_rule_holds(&rule, &p, 92000, 80));
-    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
-    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 101));
-    rule.sm_from = 100, rule.sm_to = 0;
-    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 99));
-    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
-    cr_expect(fattn_rule_holds(&rule, &p, 92000, 120));
 }
 
 Test(holds, by_a_condition_that_sees_the_resolved_problem)
