@@ -11,48 +11,49 @@
 #include "fattn/device.h"
 #include "support/described_h100.h"
 
-static fattn_status create(const fattn_context_options *options)
+static void expect_none(const fattn_context_options *options, fattn_status want, const char *words)
 {
     fattn_context *context;
-    fattn_status st = fattn_context_create(&context, options);
-    cr_expect_eq(context == NULL, st != FATTN_OK);
-    fattn_context_destroy(context);
-    return st;
+    cr_expect_eq(fattn_context_create(&context, options), want, "%s", words);
+    cr_expect_null(context);
+    cr_expect_not_null(strstr(fattn_last_error(), words), "got '%s', want '%s'", fattn_last_error(),
+                       words);
 }
 
-Test(context, the_cpu_needs_no_build)
+static fattn_context_info info_of(const fattn_context *context)
 {
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    fattn_context *context = open_options(&options);
     fattn_context_info info = { .struct_size = sizeof info };
-    cr_expect_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    return info;
+}
+
+Test(context, tells_what_it_is_and_verifies)
+{
+    fattn_context *context = open_cpu();
+    fattn_context_info info = info_of(context);
     cr_expect_eq(info.cudnn_version, 0);
     cr_expect_eq(info.sm, 0);
     cr_expect_str_eq(info.device_name, "cpu");
     cr_expect_eq(fattn_context_verify(context), FATTN_OK);
     fattn_context_destroy(context);
-}
-
-Test(context, options_of_a_wrong_size_are_refused)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.struct_size = 0;
-    cr_expect_eq(create(&options), FATTN_BAD_PROBLEM);
-    options.struct_size = sizeof options;
-    options.device_kind = 3;
-    cr_expect_eq(create(&options), FATTN_BAD_PROBLEM);
-}
-
-Test(context, a_described_device_tells_what_it_is)
-{
-    fattn_context *context = open_h100();
-    fattn_context_info info = { .struct_size = sizeof info };
-    cr_expect_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    context = open_h100();
+    info = info_of(context);
     cr_expect_geq(info.cudnn_version, 90800);
     cr_expect_eq(info.sm, 90);
     cr_expect_eq(info.multiprocessors, 132);
     cr_expect_str_eq(info.device_name, "NVIDIA H100 80GB HBM3");
+    cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
+    fattn_library libraries[64];
+    size_t count = fattn_context_libraries(context, libraries, 64);
+    size_t in_build = 0;
+    for (size_t i = 0; i < count; i++) {
+        in_build += libraries[i].in_build;
+        cr_expect_gt(libraries[i].bytes, 0, "%s", libraries[i].path);
+    }
+    cr_expect_geq(in_build, 3);
+    void *buffer;
+    cr_expect_eq(fattn_buffer_create(&buffer, context, 100), FATTN_UNSUPPORTED);
+    cr_expect_null(buffer, "a described device has no memory");
     fattn_context_destroy(context);
 }
 
@@ -61,10 +62,9 @@ static uint64_t device_id_of(const char *json)
     fattn_context_options options = h100_options();
     options.device_json = json;
     fattn_context *context = open_options(&options);
-    fattn_context_info info = { .struct_size = sizeof info };
-    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    const uint64_t id = info_of(context).device_id;
     fattn_context_destroy(context);
-    return info.device_id;
+    return id;
 }
 
 static size_t members_of(const char *json)
@@ -118,24 +118,7 @@ Test(context, a_description_comes_back_as_json_that_describes_the_same_device)
     fattn_context_destroy(context);
     options.device_json = text;
     context = open_options(&options);
-    fattn_context_info info = { .struct_size = sizeof info };
-    fattn_context_info_get(context, &info);
-    cr_expect_eq(info.sm, 90);
-    fattn_context_destroy(context);
-}
-
-Test(context, a_clean_process_verifies)
-{
-    fattn_context *context = open_h100();
-    cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
-    fattn_library libraries[64];
-    size_t count = fattn_context_libraries(context, libraries, 64);
-    size_t in_build = 0;
-    for (size_t i = 0; i < count; i++) {
-        in_build += libraries[i].in_build;
-        cr_expect_gt(libraries[i].bytes, 0, "%s", libraries[i].path);
-    }
-    cr_expect_geq(in_build, 3);
+    cr_expect_eq(info_of(context).sm, 90);
     fattn_context_destroy(context);
 }
 
@@ -154,7 +137,6 @@ static void *touch_for_long(void *path)
 Test(context, the_build_stays_known_while_somebody_links_its_libraries)
 {
     fattn_context *context = open_h100();
-    fattn_context_info info = { .struct_size = sizeof info };
     char path[PATH_MAX];
     pthread_t thread;
     cr_assert_lt(snprintf(path, sizeof path, "%s/libcudnn_graph.so.9", context->api->dir),
@@ -166,13 +148,10 @@ Test(context, the_build_stays_known_while_somebody_links_its_libraries)
     cr_assert_eq(pthread_create(&thread, NULL, touch_for_long, path), 0);
     while (!atomic_load(&touched))
         sched_yield();
-    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
-    const uint64_t id = info.build_id;
+    const uint64_t id = info_of(context).build_id;
     cr_expect_neq(id, 0);
-    for (int n = 0; n < 5; n++) {
-        fattn_context_info_get(context, &info);
-        cr_expect_eq(info.build_id, id);
-    }
+    for (int n = 0; n < 5; n++)
+        cr_expect_eq(info_of(context).build_id, id);
     atomic_store(&touching, false);
     pthread_join(thread, NULL);
     fattn_context_destroy(context);
@@ -205,9 +184,7 @@ Test(context, a_cudnn_that_is_mapped_already_keeps_ours_out)
 {
     fattn_context_options options = h100_options();
     map_stranger("libcudnn_stranger.so.9");
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s",
-                       fattn_last_error());
+    expect_none(&options, FATTN_ENVIRONMENT, "libcudnn_stranger.so.9");
 }
 
 Test(context, a_second_build_is_refused)
@@ -215,8 +192,7 @@ Test(context, a_second_build_is_refused)
     fattn_context_options options = h100_options();
     fattn_context *context = open_options(&options);
     options.cudnn_dir = "/tmp";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "cannot hold another"), "%s", fattn_last_error());
+    expect_none(&options, FATTN_ENVIRONMENT, "cannot hold another");
     fattn_context_destroy(context);
 }
 
@@ -226,9 +202,7 @@ Test(context, without_a_folder_it_takes_what_is_mapped)
     char path[512];
     snprintf(path, sizeof path, "%s/libcudnn.so.9", options.cudnn_dir);
     options.cudnn_dir = NULL;
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "mapped no libcudnn.so.9"), "%s",
-                       fattn_last_error());
+    expect_none(&options, FATTN_ENVIRONMENT, "mapped no libcudnn.so.9");
     cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
     fattn_context *context = open_options(&options);
     fattn_library library[32];
@@ -240,47 +214,28 @@ Test(context, without_a_folder_it_takes_what_is_mapped)
     fattn_context_destroy(context);
 }
 
-Test(context, a_missing_library_is_the_environment)
+Test(context, a_missing_library_or_a_bad_description_is_the_environment)
 {
-    fattn_context_options options = h100_options();
-    options.driver = "/nowhere/libcuda.so.1";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "no CUDA driver"), "%s", fattn_last_error());
-    options = h100_options();
-    options.nvrtc = "/nowhere/libnvrtc.so.13";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    options = h100_options();
-    options.cudnn_dir = "/tmp";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_graph.so.9"), "%s", fattn_last_error());
-}
-
-Test(context, broken_json_is_told_with_its_line)
-{
-    fattn_context_options options = h100_options();
-    options.device_json = "{\n  \"deviceVer\": 900,\n  oops\n}";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "line 3"), "%s", fattn_last_error());
-}
-
-Test(context, a_description_without_its_fields_is_the_environment)
-{
-    fattn_context_options options = h100_options();
-    options.device_json = "{\"deviceVer\": 900}";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "refuses the device description"), "%s",
-                       fattn_last_error());
-    options.device_json = "[1]";
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-    options.device_json = NULL;
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
-}
-
-Test(context, the_null_driver_is_no_gpu)
-{
-    fattn_context_options options = h100_options();
-    options.device_kind = FATTN_DEVICE_GPU;
-    cr_expect_eq(create(&options), FATTN_ENVIRONMENT);
+    const fattn_context_options good = h100_options();
+    fattn_context_options bad = good;
+    bad.driver = "/nowhere/libcuda.so.1";
+    expect_none(&bad, FATTN_ENVIRONMENT, "no CUDA driver");
+    bad = good, bad.nvrtc = "/nowhere/libnvrtc.so.13";
+    expect_none(&bad, FATTN_ENVIRONMENT, "");
+    bad = good, bad.cudnn_dir = "/tmp";
+    expect_none(&bad, FATTN_ENVIRONMENT, "libcudnn_graph.so.9");
+    bad = good, bad.device_json = "{\n  \"deviceVer\": 900,\n  oops\n}";
+    expect_none(&bad, FATTN_ENVIRONMENT, "line 3");
+    bad.device_json = "{\"deviceVer\": 900}";
+    expect_none(&bad, FATTN_ENVIRONMENT, "refuses the device description");
+    bad.device_json = "[1]";
+    expect_none(&bad, FATTN_ENVIRONMENT, "");
+    bad.device_json = NULL;
+    expect_none(&bad, FATTN_ENVIRONMENT, "");
+    bad = good, bad.device_kind = FATTN_DEVICE_GPU; /* the null driver is no GPU */
+    expect_none(&bad, FATTN_ENVIRONMENT, "");
+    bad.device_kind = 3;
+    expect_none(&bad, FATTN_BAD_PROBLEM, "");
 }
 
 static void *destroy(void *context)
@@ -304,9 +259,7 @@ Test(context, another_thread_may_destroy_it)
 
 Test(context, memory_of_the_cpu_is_aligned_and_copied)
 {
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    fattn_context *context = open_options(&options);
+    fattn_context *context = open_cpu();
     void *buffer;
     struct CUstream_st *stream;
     int back = 0;
@@ -320,14 +273,5 @@ Test(context, memory_of_the_cpu_is_aligned_and_copied)
     cr_expect_eq(fattn_stream_synchronize(context, stream), FATTN_OK);
     fattn_buffer_destroy(context, buffer);
     cr_expect_eq(fattn_buffer_create(&buffer, context, SIZE_MAX - 10), FATTN_NO_MEMORY);
-    fattn_context_destroy(context);
-}
-
-Test(context, a_described_device_has_no_memory)
-{
-    fattn_context *context = open_h100();
-    void *buffer;
-    cr_expect_eq(fattn_buffer_create(&buffer, context, 100), FATTN_UNSUPPORTED);
-    cr_expect_null(buffer);
     fattn_context_destroy(context);
 }

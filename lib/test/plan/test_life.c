@@ -11,7 +11,6 @@
 
 #include "core/context.h"
 #include "fattn/cache.h"
-#include "fattn/policy.h"
 #include "night.h"
 #include "support/described_h100.h"
 
@@ -23,17 +22,13 @@ extern char **environ;
     X(context_first, "the context, then the plans that are held, which still work in between")     \
     X(nothing, "nothing is destroyed; return from main")                                           \
     X(exit_in_a_thread, "nothing is destroyed; a thread calls exit")                               \
-    X(at_once, "nothing is destroyed; _exit")                                                      \
     X(early_handler,                                                                               \
       "destroyed by an exit handler that was registered before any library was mapped")            \
-    X(late_handler, "destroyed by an exit handler that was registered last")                       \
     X(destructor, "destroyed by a destructor of the program, after every exit handler")            \
-    X(other_thread, "made by one thread, which ends; destroyed by another")                        \
     X(thread_end, "destroyed by a thread-specific destructor")                                     \
     X(main_thread_ends, "the main thread ends first; another destroys and exits")                  \
     X(abandoned, "abandoned, then the plans that are held")                                        \
     X(device_reset, "the GPU's context is reset before anything is destroyed")                     \
-    X(forked, "a child of fork exits with everything alive; the parent goes on")                   \
     X(fork_destroys, "a child of fork destroys everything; the parent goes on")
 
 typedef struct life {
@@ -191,12 +186,6 @@ static int exit_in_a_thread(int kind)
     return 4;
 }
 
-static int at_once(int kind)
-{
-    begin_with(kind);
-    _exit(0);
-}
-
 static int early_handler(int kind)
 {
     atexit(destroy_all);
@@ -204,30 +193,10 @@ static int early_handler(int kind)
     return 0;
 }
 
-static int late_handler(int kind)
-{
-    begin_with(kind);
-    atexit(destroy_all);
-    return 0;
-}
-
 static int destructor(int kind)
 {
     in_destructor = true;
     begin_with(kind);
-    return 0;
-}
-
-static void *begin_in_thread(void *kind)
-{
-    begin_with(*(int *)kind);
-    return NULL;
-}
-
-static int other_thread(int kind)
-{
-    run_in_thread(begin_in_thread, &kind);
-    destroy_all();
     return 0;
 }
 
@@ -298,7 +267,7 @@ static int device_reset(int kind)
     return 0;
 }
 
-static int with_child(int kind, void (*in_child)(void))
+static int fork_destroys(int kind)
 {
     int status;
     fattn_problem problem = control_problem();
@@ -307,7 +276,7 @@ static int with_child(int kind, void (*in_child)(void))
     const pid_t child = fork();
     if (child == 0) {
         leaves_memory = 1;
-        in_child();
+        destroy_all();
         exit(0);
     }
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
@@ -316,20 +285,6 @@ static int with_child(int kind, void (*in_child)(void))
     const bool works = fattn_plan_covers(now.held, &problem);
     destroy_all();
     return works ? 0 : 5;
-}
-
-static void leave_all(void)
-{
-}
-
-static int forked(int kind)
-{
-    return with_child(kind, leave_all);
-}
-
-static int fork_destroys(int kind)
-{
-    return with_child(kind, destroy_all);
 }
 
 /* ---- the shared library, unloaded
@@ -341,9 +296,7 @@ typedef struct shared_library {
     __typeof__(fattn_context_create) *context_create;
     __typeof__(fattn_plan_create) *plan_create;
     __typeof__(fattn_forward) *forward;
-    __typeof__(fattn_policy_push) *policy_push;
     __typeof__(fattn_last_error) *last_error;
-    pthread_barrier_t turn;
 } shared_library;
 
 static void find(shared_library *of, const char *name, void *out)
@@ -352,19 +305,6 @@ static void find(shared_library *of, const char *name, void *out)
     memcpy(out, &address, sizeof address);
     if (address == NULL)
         die(name);
-}
-
-/* A thread with something of the library's at its end. */
-static void *push_and_wait(void *of)
-{
-    shared_library *library = of;
-    const fattn_policy policy = FATTN_POLICY_INIT;
-    int depth;
-    if (library->policy_push(&policy, &depth) != FATTN_OK)
-        die("policy");
-    pthread_barrier_wait(&library->turn);
-    pthread_barrier_wait(&library->turn);
-    return NULL;
 }
 
 static void use(shared_library *library, int kind)
@@ -398,7 +338,6 @@ static int unloaded(int kind)
 {
     char path[4096];
     shared_library library = { .handle = NULL };
-    pthread_t thread;
     snprintf(path, sizeof path, "%s/../package/libfattn.so", getenv("FACTS_BIN"));
     library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library.handle == NULL)
@@ -406,18 +345,12 @@ static int unloaded(int kind)
     find(&library, "fattn_context_create", &library.context_create);
     find(&library, "fattn_plan_create", &library.plan_create);
     find(&library, "fattn_forward", &library.forward);
-    find(&library, "fattn_policy_push", &library.policy_push);
     find(&library, "fattn_last_error", &library.last_error);
     use(&library, kind);
-    pthread_barrier_init(&library.turn, NULL, 2);
-    pthread_create(&thread, NULL, push_and_wait, &library);
-    pthread_barrier_wait(&library.turn);
     leaves_memory = 1;
     if (dlclose(library.handle) != 0)
         return 5;
     usleep(100000);
-    pthread_barrier_wait(&library.turn);
-    pthread_join(thread, NULL);
     return 0;
 }
 

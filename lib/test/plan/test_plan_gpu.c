@@ -1,10 +1,8 @@
-/* What only a GPU can show. Skipped where there is none. The cpu backend is the other opinion: same
- * problem, same bits of input. */
+/* What only a GPU can show. Skipped where there is none. What plans compute there is the suites'
+ * subject. */
 #include "core/engine.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "fattn/device.h"
 #include "support/described_h100.h"
@@ -38,17 +36,8 @@ static uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static float from_bf16(uint16_t x)
-{
-    uint32_t bits = (uint32_t)x << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 typedef struct results {
     uint16_t o[COUNT], dq[COUNT], dk[COUNT], dv[COUNT];
-    float stats[ROWS];
 } results;
 
 static void *put(fattn_context *context, const void *from, size_t bytes)
@@ -105,6 +94,14 @@ static void run(fattn_context *context, const fattn_plan *plan, fattn_tensors *t
     fattn_buffer_destroy(context, t->workspace);
 }
 
+static void read_results(results *out, fattn_context *context, const fattn_tensors *t)
+{
+    cr_assert_eq(fattn_buffer_read(context, out->o, t->o, sizeof out->o), FATTN_OK);
+    cr_assert_eq(fattn_buffer_read(context, out->dq, t->dq, sizeof out->dq), FATTN_OK);
+    cr_assert_eq(fattn_buffer_read(context, out->dk, t->dk, sizeof out->dk), FATTN_OK);
+    cr_assert_eq(fattn_buffer_read(context, out->dv, t->dv, sizeof out->dv), FATTN_OK);
+}
+
 /* Forward, then backward from its results. `plans` NULL: compiled here. */
 static void compute(results *out, fattn_context *context, fattn_plan *const plans[2])
 {
@@ -114,41 +111,9 @@ static void compute(results *out, fattn_context *context, fattn_plan *const plan
     fattn_tensors t = inputs(context);
     run(context, own[0], &t, false);
     run(context, own[1], &t, true);
-    cr_assert_eq(fattn_buffer_read(context, out->o, t.o, sizeof out->o), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, out->stats, t.stats, sizeof out->stats), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, out->dq, t.dq, sizeof out->dq), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, out->dk, t.dk, sizeof out->dk), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, out->dv, t.dv, sizeof out->dv), FATTN_OK);
+    read_results(out, context, &t);
     for (int i = 0; i < 2; i++)
         fattn_plan_destroy(own[i]);
-}
-
-static double largest_difference(const uint16_t *a, const uint16_t *b)
-{
-    double worst = 0;
-    for (int i = 0; i < COUNT; i++) {
-        double difference = fabs((double)from_bf16(a[i]) - (double)from_bf16(b[i]));
-        worst = difference > worst || isnan(difference) ? difference : worst;
-    }
-    return worst;
-}
-
-Test(gpu, forward_and_backward_agree_with_the_cpu)
-{
-    static results gpu, cpu;
-    fattn_context *context = open_gpu(), *host = open_cpu();
-    compute(&gpu, context, NULL);
-    compute(&cpu, host, NULL);
-    /* Values are below 1 in O and of order 1 in the gradients: a lost tile or a wrong mask is off by more than 0.05, rounding by
-     * less. */
-    cr_expect_lt(largest_difference(gpu.o, cpu.o), 0.02);
-    cr_expect_lt(largest_difference(gpu.dq, cpu.dq), 0.05);
-    cr_expect_lt(largest_difference(gpu.dk, cpu.dk), 0.05);
-    cr_expect_lt(largest_difference(gpu.dv, cpu.dv), 0.05);
-    for (int i = 0; i < ROWS; i++)
-        cr_assert_float_eq(gpu.stats[i], cpu.stats[i], 1e-3, "row %d", i);
-    fattn_context_destroy(context);
-    fattn_context_destroy(host);
 }
 
 Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
@@ -172,14 +137,13 @@ Test(gpu, a_plan_made_for_its_own_description_computes_the_same_bits)
         fattn_plan_destroy(plan);
         cr_assert_eq(fattn_plan_load(&plans[i], context, &problem, bytes, count), FATTN_OK, "%s",
                      fattn_last_error());
-        printf("loaded in %.2f ms\n", fattn_plan_ms(plans[i]));
         fattn_free(bytes);
     }
     compute(&loaded, context, plans);
     compute(&compiled, context, NULL);
-    cr_expect_eq(memcmp(loaded.o, compiled.o, sizeof loaded.o), 0);
-    cr_expect_eq(memcmp(loaded.dk, compiled.dk, sizeof loaded.dk), 0);
-    cr_expect_eq(memcmp(loaded.dv, compiled.dv, sizeof loaded.dv), 0);
+    cr_expect(!memcmp(loaded.o, compiled.o, sizeof loaded.o) &&
+              !memcmp(loaded.dk, compiled.dk, sizeof loaded.dk) &&
+              !memcmp(loaded.dv, compiled.dv, sizeof loaded.dv));
     fattn_context_destroy(described);
     fattn_context_destroy(context);
 }
@@ -204,10 +168,8 @@ Test(gpu, plans_take_turns_in_one_workspace)
                            : fattn_forward(plans[0], &t, stream),
                      FATTN_OK, "%s", fattn_last_error());
     cr_assert_eq(fattn_stream_synchronize(context, stream), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_buffer_read(context, in_turn.o, t.o, sizeof alone.o), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, in_turn.dk, t.dk, sizeof alone.dk), FATTN_OK);
-    cr_assert_eq(fattn_buffer_read(context, in_turn.dv, t.dv, sizeof alone.dv), FATTN_OK);
-    cr_expect_eq(memcmp(alone.o, in_turn.o, sizeof alone.o), 0);
+    read_results(&in_turn, context, &t);
+    cr_expect_eq(memcmp(&alone, &in_turn, offsetof(results, dq)), 0, "O");
     cr_expect_eq(memcmp(alone.dk, in_turn.dk, sizeof alone.dk), 0);
     cr_expect_eq(memcmp(alone.dv, in_turn.dv, sizeof alone.dv), 0);
     fattn_stream_destroy(context, stream);
@@ -257,13 +219,6 @@ static void *launch_many(void *argument)
     return NULL;
 }
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
 Test(gpu, one_plan_is_launched_from_many_threads_at_once)
 {
     fattn_context *context = open_gpu();
@@ -286,41 +241,9 @@ Test(gpu, one_plan_is_launched_from_many_threads_at_once)
                      FATTN_OK);
         cr_expect(i == 0 || memcmp(first, other, sizeof first) == 0, "thread %d", i);
     }
-    double mean_us = 0, start = now_us();
-    for (int i = 0; i < 1000; i++)
-        launch(&launchers[0], NULL);
-    printf("host time of one call: %.2f us\n", (now_us() - start) / 1000);
-    cr_assert_eq(fattn_stream_synchronize(context, NULL), FATTN_OK);
+    double mean_us = 0;
     cr_assert_eq(fattn_stream_time(context, NULL, launch, &launchers[0], 100, &mean_us), FATTN_OK);
     cr_expect_gt(mean_us, 0);
-    int ordinal;
-    start = now_us();
-    for (int i = 0; i < 100000; i++)
-        context->cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER,
-                                         (uintptr_t)launchers[0].tensors.o);
-    printf("one question about a pointer: %.0f ns; on the GPU %.2f us a call\n",
-           (now_us() - start) / 100, mean_us);
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);
-}
-
-static void *destroy(void *context)
-{
-    fattn_context_destroy(context);
-    return NULL;
-}
-
-Test(gpu, a_context_may_end_on_another_thread)
-{
-    fattn_context *context = open_gpu();
-    fattn_context_info info = { .struct_size = sizeof info };
-    cr_expect_eq(fattn_context_info_get(context, &info), FATTN_OK);
-    cr_expect_gt(info.sm, 0);
-    cr_expect_eq(strncmp(info.device_uuid, "GPU-", 4), 0);
-    cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
-    pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, destroy, context), 0);
-    cr_assert_eq(pthread_join(thread, NULL), 0);
-    context = open_gpu();
-    fattn_context_abandon(context);
 }
