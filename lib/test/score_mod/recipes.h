@@ -126,80 +126,30 @@ typedef struct place {
     int64_t at[4];
 } place;
 
+/* X(operation, its value of a, b and c) */
+/* clang-format off */
+#define VALUE_LIST(X) \
+    X(NEG, -a) X(ABS, fabs(a)) X(EXP, exp(a)) X(LOG, log(a)) X(TANH, tanh(a)) \
+    X(SIGMOID, 0.5 + 0.5 * tanh(a / 2)) X(ERF, erf(a)) X(SIN, sin(a)) X(COS, cos(a)) \
+    X(TAN, tan(a)) X(SQRT, sqrt(a)) X(RSQRT, 1 / sqrt(a)) X(RECIPROCAL, 1 / a) \
+    X(RELU, fmax(a, 0)) X(SOFTPLUS, a > 30 ? a : log(1 + exp(a))) X(CEIL, ceil(a)) \
+    X(FLOOR, floor(a)) X(ADD, a + b) X(SUB, a - b) X(MUL, a * b) X(DIV, a / b) \
+    X(MAX, fmax(a, b)) X(MIN, fmin(a, b)) X(POW, pow(a, b)) X(MOD, fmod(a, b)) X(EQ, a == b) \
+    X(NE, a != b) X(LT, a < b) X(LE, a <= b) X(GT, a > b) X(GE, a >= b) X(AND, a != 0 && b != 0) \
+    X(OR, a != 0 || b != 0) X(NOT, a == 0) X(SELECT, a != 0 ? b : c)
+/* clang-format on */
+
 static inline double apply(int op, double a, double b, double c)
 {
+#define AS_CASE(symbol, value)                                                                     \
+    case FATTN_MOD_##symbol:                                                                       \
+        return value;
     switch (op) {
-    case FATTN_MOD_NEG:
-        return -a;
-    case FATTN_MOD_ABS:
-        return fabs(a);
-    case FATTN_MOD_EXP:
-        return exp(a);
-    case FATTN_MOD_LOG:
-        return log(a);
-    case FATTN_MOD_TANH:
-        return tanh(a);
-    case FATTN_MOD_SIGMOID:
-        return 0.5 + 0.5 * tanh(a / 2);
-    case FATTN_MOD_ERF:
-        return erf(a);
-    case FATTN_MOD_SIN:
-        return sin(a);
-    case FATTN_MOD_COS:
-        return cos(a);
-    case FATTN_MOD_TAN:
-        return tan(a);
-    case FATTN_MOD_SQRT:
-        return sqrt(a);
-    case FATTN_MOD_RSQRT:
-        return 1 / sqrt(a);
-    case FATTN_MOD_RECIPROCAL:
-        return 1 / a;
-    case FATTN_MOD_RELU:
-        return fmax(a, 0);
-    case FATTN_MOD_SOFTPLUS:
-        return a > 30 ? a : log(1 + exp(a));
-    case FATTN_MOD_CEIL:
-        return ceil(a);
-    case FATTN_MOD_FLOOR:
-        return floor(a);
-    case FATTN_MOD_ADD:
-        return a + b;
-    case FATTN_MOD_SUB:
-        return a - b;
-    case FATTN_MOD_MUL:
-        return a * b;
-    case FATTN_MOD_DIV:
-        return a / b;
-    case FATTN_MOD_MAX:
-        return fmax(a, b);
-    case FATTN_MOD_MIN:
-        return fmin(a, b);
-    case FATTN_MOD_POW:
-        return pow(a, b);
-    case FATTN_MOD_MOD:
-        return fmod(a, b);
-    case FATTN_MOD_EQ:
-        return a == b;
-    case FATTN_MOD_NE:
-        return a != b;
-    case FATTN_MOD_LT:
-        return a < b;
-    case FATTN_MOD_LE:
-        return a <= b;
-    case FATTN_MOD_GT:
-        return a > b;
-    case FATTN_MOD_GE:
-        return a >= b;
-    case FATTN_MOD_AND:
-        return a != 0 && b != 0;
-    case FATTN_MOD_OR:
-        return a != 0 || b != 0;
-    case FATTN_MOD_NOT:
-        return a == 0;
+        VALUE_LIST(AS_CASE)
     default:
-        return a != 0 ? b : c;
+        return NAN;
     }
+#undef AS_CASE
 }
 
 /* The recording as it was said. What constants alone make is rounded to fp32, as score_mod.h says.

@@ -86,12 +86,6 @@ static fattn_value times_again(fattn_recorder *r, fattn_value score, void *user)
     return op(r, FATTN_MOD_MUL, two, score);
 }
 
-Test(score_mod, equal_recordings_of_different_callbacks_are_one_modification)
-{
-    double two = 2;
-    cr_expect(same(times, &two, times_again, NULL));
-}
-
 static fattn_value sum_forwards(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
@@ -108,11 +102,6 @@ static fattn_value sum_backwards(fattn_recorder *r, fattn_value score, void *use
     return op(r, FATTN_MOD_MAX, product, op(r, FATTN_MOD_ADD, b, op(r, FATTN_MOD_SIN, score, 0)));
 }
 
-Test(score_mod, the_order_of_independent_steps_and_of_exchangeable_inputs_does_not_matter)
-{
-    cr_expect(same(sum_forwards, NULL, sum_backwards, NULL));
-}
-
 static fattn_value causal_turned_round(fattn_recorder *r, fattn_value score, void *user)
 {
     (void)user;
@@ -122,9 +111,12 @@ static fattn_value causal_turned_round(fattn_recorder *r, fattn_value score, voi
                         score);
 }
 
-Test(score_mod, causal_said_the_other_way_round_is_causal)
+Test(score_mod, equal_recordings_of_different_callbacks_are_one_modification)
 {
+    double two = 2;
     fattn_score_mod *ready, *own = made(causal_turned_round, NULL);
+    cr_expect(same(times, &two, times_again, NULL));
+    cr_expect(same(sum_forwards, NULL, sum_backwards, NULL));
     cr_assert_eq(fattn_score_mod_causal(&ready), FATTN_OK);
     cr_expect(fattn_score_mod_same(ready, own), "%s\n%s", text_of(ready), text_of(own));
     fattn_score_mod_destroy(ready), fattn_score_mod_destroy(own);
@@ -187,14 +179,18 @@ Test(score_mod, the_text_says_the_operations)
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static double value_of(const fattn_score_mod *mod, double score, int64_t row, int64_t key,
-                       const void *const *tensors)
+/* At score 20, entry 1, head 2. */
+static void expect_value(fattn_status made_it, fattn_score_mod *mod, int64_t row, int64_t key,
+                         const void *a, const void *b, double want)
 {
     double value = 0;
-    const int64_t at[4] = { 1, 2, row, key };
-    cr_assert_eq(fattn_score_mod_evaluate(mod, score, at, tensors, &value, NULL), FATTN_OK, "%s",
-                 fattn_last_error());
-    return value;
+    cr_assert_eq(made_it, FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_evaluate(mod, 20, (int64_t[4]){ 1, 2, row, key },
+                                          (const void *[]){ a, b }, &value, NULL),
+                 FATTN_OK, "%s", fattn_last_error());
+    cr_expect(value == want || fabs(value - want) < 1e-12, "row %d, key %d: %g, not %g", (int)row,
+              (int)key, value, want);
+    fattn_score_mod_destroy(mod);
 }
 
 Test(score_mod, the_ready_modifications_compute_what_they_say)
@@ -206,36 +202,24 @@ Test(score_mod, the_ready_modifications_compute_what_they_say)
     }; /* bf16: 0.5 at b 1, row 2; 3 at row 3 */
     const float slope[3] = { 1, 2, 0.25f }, rows[8] = { 0, 0, 0, 0, 1, 1, 2, 2 },
                 keys[10] = { 0, 0, 0, 0, 0, 1, 1, 2, 2, 2 };
-    cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
-    cr_expect_eq(value_of(mod, 3, 4, 4, NULL), 3);
-    cr_expect_eq(value_of(mod, 3, 4, 5, NULL), -INFINITY);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_window(&mod, 2, 1), FATTN_OK); /* key > row - 2, key <= row + 1 */
-    for (int64_t key = 0; key < 10; key++)
-        cr_expect_eq(value_of(mod, 3, 5, key, NULL), key > 3 && key <= 6 ? 3 : -INFINITY, "key %d",
-                     (int)key);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_softcap(&mod, 30), FATTN_OK);
-    cr_expect_float_eq(value_of(mod, 20, 0, 0, NULL), 30 * tanh(20.0 / 30), 1e-12);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_temperature(&mod, 4), FATTN_OK);
-    cr_expect_eq(value_of(mod, 20, 0, 0, NULL), 5);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_prefix_lm(&mod, 3), FATTN_OK);
-    for (int64_t key = 0; key < 8; key++)
-        cr_expect_eq(value_of(mod, 3, 1, key, NULL), key < 3 ? 3 : -INFINITY, "key %d", (int)key);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, FATTN_BF16, dim, NULL), FATTN_OK);
-    cr_expect_eq(value_of(mod, 20, 2, 9, (const void *[]){ bias }), 20.5);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_relative_position(&mod, 3), FATTN_OK);
-    cr_expect_eq(value_of(mod, 20, 2, 9, (const void *[]){ slope }), 20 + 0.25 * 7);
-    fattn_score_mod_destroy(mod);
-    cr_assert_eq(fattn_score_mod_document(&mod, 2, 4, 5), FATTN_OK);
-    for (int64_t key = 0; key < 5; key++)
-        cr_expect_eq(value_of(mod, 20, 1, key, (const void *[]){ rows, keys }),
-                     key < 2 ? 20 : -INFINITY, "key %d", (int)key);
-    fattn_score_mod_destroy(mod);
+#define EXPECT(made, row, key, a, b, want)                                                         \
+    {                                                                                              \
+        const fattn_status made_it = made;                                                         \
+        expect_value(made_it, mod, row, key, a, b, want);                                          \
+    }
+    for (int64_t key = 0; key < 10; key++) {
+        EXPECT(fattn_score_mod_causal(&mod), 4, key, NULL, NULL, key <= 4 ? 20 : -INFINITY)
+        EXPECT(fattn_score_mod_window(&mod, 2, 1), 5, key, NULL, NULL,
+               key > 3 && key <= 6 ? 20 : -INFINITY) /* key > row - 2, key <= row + 1 */
+        EXPECT(fattn_score_mod_prefix_lm(&mod, 3), 1, key, NULL, NULL, key < 3 ? 20 : -INFINITY)
+        if (key < 5)
+            EXPECT(fattn_score_mod_document(&mod, 2, 4, 5), 1, key, rows, keys,
+                   key < 2 ? 20 : -INFINITY)
+    }
+    EXPECT(fattn_score_mod_softcap(&mod, 30), 0, 0, NULL, NULL, 30 * tanh(20.0 / 30))
+    EXPECT(fattn_score_mod_temperature(&mod, 4), 0, 0, NULL, NULL, 5)
+    EXPECT(fattn_score_mod_post_scale_bias(&mod, FATTN_BF16, dim, NULL), 2, 9, bias, NULL, 20.5)
+    EXPECT(fattn_score_mod_relative_position(&mod, 3), 2, 9, slope, NULL, 20 + 0.25 * 7)
 }
 
 Test(score_mod, a_ready_modification_refuses_numbers_that_mean_nothing)
