@@ -7,35 +7,37 @@
 #include <string.h>
 
 #include "answers.h"
-#include "array.h"
 #include "device_problem.h"
 #include "drawn.h"
 
-/* clang-format off */
-#define FORWARD_LIST(X)                                                                         \
-    X(o) X(o_sigma) X(o_bound) X(lse) X(lse_tau) X(max) X(max_tau) X(sum_exp) X(o_nu) X(o_neff) \
-    X(amax_s) X(amax_o)
-/* clang-format off */
-#define BACKWARD_LIST(X)                                                                      \
-    X(dq) X(dq_sigma) X(dq_bound) X(dk) X(dk_sigma) X(dk_bound) X(dv) X(dv_sigma) X(dv_bound) \
-    X(dbias) X(dbias_sigma) X(dbias_bound) X(dq_nu) X(dq_neff) X(dk_nu) X(dk_neff) X(dv_nu)   \
-    X(dv_neff) X(dsink) X(dsink_bound) X(amax_dp) X(amax_dq) X(amax_dk) X(amax_dv)
-/* clang-format on */
-/* clang-format on */
-#define AS_PLACE(member) AT_##member,
-enum { FORWARD_LIST(AS_PLACE) FORWARD_COUNT };
-enum { BACKWARD_LIST(AS_PLACE) BACKWARD_COUNT };
+#define AS_PLACE(out, member, count) AT_##member,
+enum { ANSWER_LIST(AS_PLACE) COUNT };
 #undef AS_PLACE
+
+/* One array of the answers. `bound` (NULL: none) of the same element, or one for all, tells the
+ * magnitude of the sum. */
+typedef struct array {
+    const char *name;
+    const double *expected, *bound;
+    bool one_bound;
+    double unit, conditioning; /* roundoff: bound over it is the magnitude; relative, of sums */
+    int64_t count;
+    const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements */
+    int64_t width;
+} array;
 
 /* One problem on both sides. */
 typedef struct comparison {
     fref_gpu *gpu;
-    device *device;
+    const gpu_driver *driver;
     const drawn *x;
     const fref_problem *problem; /* with device addresses, */
     const fref_gpu_mod *mod;     /* NULL: none, */
     const fref_tensor *in;       /* q, k, v, o, stats, d_o */
-    double unit;                 /* roundoff of the inputs' type */
+    answers here, there;         /* there: the arrays are a device's */
+    double *memory;              /* a device's, `there` begins at it */
+    array parts[COUNT];
+    double dp, largest[4]; /* what sums are made of that may cancel: o, dq, dk, dv */
     uint64_t seed;
     tally *tally;
 } comparison;
@@ -71,116 +73,95 @@ static double conditioning_of(const drawn *x, bool gradient)
                       (x->mod.kind == FREF_MOD_SOFTCAP ? fmin(exp(2.0 * steepest), 1e8) : 0.0));
 }
 
-static array place(const comparison *c, const char *name, int64_t count, double **here,
-                   double **there)
+/* ---- what may lie between two arrays
+ */
+
+/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what
+ * else only adds up. Beyond it, what double arithmetic makes of the conditioning: 2^-52 of the
+ * largest |q||k| in every probability, 2^-52 over the slope where a soft cap saturates, and 2^-29
+ * of an answer's bound, which is at least 2^-23 of what cancels in it. */
+#define ALLOWED 1e-12
+
+static double allowed_of(const array *a, int64_t n)
 {
-    double *expected = malloc((size_t)(count + 1) * sizeof *expected);
-    *here = expected;
-    *there = device_array(c->device, NULL, (size_t)count * sizeof(double));
-    return (array){
-        .name = name, .expected = expected, .on_device = *there, .unit = c->unit, .count = count
-    };
+    const double size = fabs(a->expected[n]),
+                 bound = a->bound ? a->bound[a->one_bound ? 0 : n] : 0.0,
+                 sums = a->bound ? fmax(size, bound / a->unit) : size;
+    return (ALLOWED + a->conditioning) * sums + 0x1p-29 * bound +
+           1e-300; /* where doubles are subnormal */
 }
 
-static void spoil(const comparison *c, const array *parts, int count)
+/* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise.
+ */
+static double noise(const array *a, int64_t row)
 {
-    for (int n = 0; n < count; n++)
-        if (c->device->driver->memory_set((gpu_address)(uintptr_t)parts[n].on_device, 0xff,
-                                          (size_t)parts[n].count * sizeof(double), NULL) != 0)
-            abort();
-}
-
-static void compare(const comparison *c, array *parts, int count, double conditioning)
-{
-    const gpu_driver *driver = c->device->driver;
-    for (int n = 0; n < count; n++) {
-        const size_t bytes = (size_t)parts[n].count * sizeof(double);
-        parts[n].got = malloc(bytes + 1);
-        if (driver->fetch(parts[n].got, (gpu_address)(uintptr_t)parts[n].on_device, bytes, NULL) !=
-                0 ||
-            driver->stream_synchronize(NULL) != 0)
-            abort();
-        compare_array(&parts[n], conditioning, c->seed, c->tally);
-        free(parts[n].got);
+    double largest = 0.0, bound = 0.0;
+    for (int64_t n = 0; a->of && n < a->width; n++) {
+        largest = fmax(largest, fabs(a->of->expected[row * a->width + n]));
+        bound = fmax(bound, a->of->bound[row * a->width + n]);
     }
+    return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
-/* A refusal of a whole pass is counted by whoever asked. */
-static void report(const comparison *c, const char *what, int status, const char *error)
+static void compare_array(const comparison *c, const array *a, const double *got)
 {
-    printf("seed %llu: %s: %s\n", (unsigned long long)c->seed, what, error);
-    c->tally->wrong += status != ENOTSUP;
+    tally *t = c->tally;
+    double worst = 0.0;
+    int64_t at = -1;
+    for (int64_t n = 0; n < a->count; n++) {
+        double e = a->expected[n], g = got[n], ratio = 0.0;
+        if (isinf(e) || g == e)
+            ratio = g == e ? 0.0 : INFINITY;
+        else
+            ratio = fabs(g - e) / (allowed_of(a, n) + noise(a, n) * fabs(e));
+        if (!(ratio <= worst)) {
+            worst = ratio;
+            at = n;
+        }
+        if (isnan(ratio))
+            break;
+    }
+    t->worst = isnan(worst) || worst > t->worst ? worst : t->worst;
+    if (worst <= 1.0)
+        return;
+    t->wrong++;
+    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n",
+           (unsigned long long)c->seed, a->name, (long long)at, (long long)a->count, got[at],
+           a->expected[at], worst);
 }
 
-static double largest_of(const array *a)
-{
-    double largest = 0.0;
-    for (int64_t n = 0; n < a->count; n++)
-        largest = fmax(largest, a->expected[n]);
-    return largest;
-}
+/* ---- both sides
+ */
 
-static void set_all(double three[3], double value)
+/* Everything there is a NaN again. */
+static void spoil(const comparison *c)
 {
-    three[0] = three[1] = three[2] = value;
-}
-
-/* O asked for without its errors is made by other kernels. */
-static void compare_values(const comparison *c, array *o, double conditioning)
-{
-    const fref_forward_out out = { .o = o->on_device };
-    char error[256] = "";
-    spoil(c, o, 1);
-    fref_gpu_run_ahead(c->gpu, true);
-    const int status = fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2],
-                                        &c->x->rounding, &out, NULL, error);
-    fref_gpu_run_ahead(c->gpu, false);
-    o->name = "o alone";
-    if (status == 0)
-        compare(c, o, 1, conditioning);
-    else
-        report(c, o->name, EIO, error);
-}
-
-static int compare_forward(const comparison *c)
-{
-    const drawn *x = c->x;
-    const fref_problem *p = &x->data.problem;
-    const int64_t rows = p->batch * p->heads_q * p->rows, count = rows * p->dim_v;
-    const double conditioning = conditioning_of(x, false);
-    fref_forward_out here = { 0 }, there = { 0 };
-    array parts[FORWARD_COUNT];
-    double largest[3];
-    char error[256] = "";
-#define PLACE(member)                                                                              \
-    parts[AT_##member] = place(c, #member,                                                         \
-                               AT_##member <= AT_o_bound ? count                                   \
-                               : AT_##member < AT_amax_s ? rows                                    \
-                                                         : 3,                                      \
-                               &here.member, &there.member);
-    FORWARD_LIST(PLACE)
-#undef PLACE
-    if (fref_forward(p, &x->data.q, &x->data.k, &x->data.v, &x->rounding, &here) != 0)
+    if (c->driver->memory_set((gpu_address)(uintptr_t)c->memory, 0xff, c->here.bytes, NULL) != 0)
         abort();
-    const int status = fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2],
-                                        &x->rounding, &there, NULL, error);
-    for (int n = AT_o + 1; n < FORWARD_COUNT; n++)
-        parts[n].unit = 0x1p-23;
-    parts[AT_o].bound = here.o_bound;
-    parts[AT_lse].bound =
-        here.lse_tau; /* lse and max: differences of what is as large as the scores */
-    parts[AT_max].bound = here.max_tau;
-    set_all(largest, largest_of(&parts[AT_o_bound]));
-    parts[AT_amax_o].bound = largest;
-    if (status == 0) {
-        compare(c, parts, FORWARD_COUNT, conditioning);
-        compare_values(c, &parts[AT_o], conditioning);
-    } else {
-        report(c, "forward", status, error);
+}
+
+/* The arrays from `first` to `last`; a refusal of a whole pass is counted by whoever asked. */
+static void compare(const comparison *c, int first, int last, int status, const char *error)
+{
+    double *got = malloc(c->here.bytes + 1);
+    if (status != 0) {
+        printf("seed %llu: from %s: %s\n", (unsigned long long)c->seed, c->parts[first].name,
+               error);
+        c->tally->wrong += status != ENOTSUP;
+    } else if (!got ||
+               c->driver->fetch(got, (gpu_address)(uintptr_t)c->memory, c->here.bytes, NULL) != 0 ||
+               c->driver->stream_synchronize(NULL) != 0) {
+        abort();
     }
-    for (int n = 0; n < FORWARD_COUNT; n++)
-        free(parts[n].expected);
-    return status;
+    for (int n = first; n <= last && status == 0; n++)
+        compare_array(c, &c->parts[n], got + (c->parts[n].expected - c->here.memory));
+    free(got);
+}
+
+static int forward(const comparison *c, const fref_forward_out *out, char error[256])
+{
+    return fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2],
+                            &c->x->rounding, out, NULL, error);
 }
 
 static int backward(const comparison *c, const fref_backward_out *out, uint64_t scores,
@@ -191,98 +172,81 @@ static int backward(const comparison *c, const fref_backward_out *out, uint64_t 
                              &in[5], &c->x->rounding, out, scores, NULL, error);
 }
 
-/* dK and dV without degrees of freedom: then a slice need not hold whole groups of heads. */
-static void compare_keys(const comparison *c, array parts[BACKWARD_COUNT],
-                         const fref_backward_out *all, double conditioning)
-{
-    const fref_backward_out out = { .dk = all->dk,
-                                    .dk_sigma = all->dk_sigma,
-                                    .dk_bound = all->dk_bound,
-                                    .dv = all->dv,
-                                    .dv_sigma = all->dv_sigma,
-                                    .dv_bound = all->dv_bound };
-    char error[256] = "";
-    const int count = AT_dv_bound + 1 - AT_dk;
-    spoil(c, &parts[AT_dk], count);
-    if (backward(c, &out, 0, error) == 0)
-        compare(c, &parts[AT_dk], count, conditioning);
-    else
-        report(c, "keys alone", EIO, error);
-}
-
-static void place_backward(const comparison *c, array parts[BACKWARD_COUNT],
-                           fref_backward_out *here, fref_backward_out *there)
-{
-    const fref_problem *p = &c->x->data.problem;
-    const int64_t keys = p->keys, *dim = c->x->data.dbias_dim;
-    const int64_t rows = p->batch * p->heads_q * p->rows, of_k = p->batch * p->heads_k * keys,
-                  of_v = p->batch * p->heads_v * keys;
-    const int64_t wide[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v,
-                             dim[0] * dim[1] * dim[2] * dim[3] };
-    const int64_t lone[] = { rows, of_k, of_v, p->heads_q, 3, 3 };
-    memcpy(here->dbias_dim, dim, sizeof here->dbias_dim);
-    memcpy(there->dbias_dim, dim, sizeof there->dbias_dim);
-#define PLACE(member)                                                                              \
-    parts[AT_##member] =                                                                           \
-        place(c, #member,                                                                          \
-              AT_##member < AT_dq_nu ? wide[AT_##member / 3] : lone[(AT_##member - AT_dq_nu) / 2], \
-              &here->member, &there->member);
-    BACKWARD_LIST(PLACE)
-#undef PLACE
-}
-
-/* What sums are made of that may cancel. */
-typedef struct magnitudes {
-    double dp[3], largest[3][3];
-} magnitudes;
-
-/* Of answers that are known on one side. */
-static void condition_backward(const comparison *c, array parts[BACKWARD_COUNT], magnitudes *m)
-{
-    const fref_problem *p = &c->x->data.problem;
-    const double of_dp = longest_row(&c->x->data.d_o, p->batch, p->heads_q, p->rows, p->dim_v) *
-                         longest_row(&c->x->data.v, p->batch, p->heads_v, p->keys, p->dim_v);
-    set_all(m->dp, c->unit * of_dp);
-    parts[AT_amax_dp].bound = m->dp; /* dP - D may cancel */
-    parts[AT_dsink].bound = parts[AT_dsink_bound].expected;
-    parts[AT_dbias].bound = parts[AT_dbias_bound].expected;
-    for (int n = 0; n < 3; n++) { /* dQ, dK, dV */
-        array *values = &parts[AT_dq + 3 * n], *bound = values + 2, *nu = &parts[AT_dq_nu + 2 * n],
-              *neff = nu + 1, *amax = &parts[AT_amax_dq + n];
-        values->bound = bound->expected;
-        nu->of = neff->of = values;
-        nu->width = neff->width = n < 2 ? p->dim_qk : p->dim_v;
-        set_all(m->largest[n],
-                largest_of(bound)); /* an amax is as well conditioned as the worst element */
-        amax->bound = m->largest[n];
-    }
-}
-
-static int compare_backward(const comparison *c, uint64_t scores)
+static void place(comparison *c)
 {
     const drawn *x = c->x;
     const fref_problem *p = &x->data.problem;
-    const double conditioning = conditioning_of(x, true);
-    fref_backward_out here = { 0 }, there = { 0 };
-    array parts[BACKWARD_COUNT];
-    magnitudes m;
-    char error[256] = "";
-    place_backward(c, parts, &here, &there);
-    if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats,
-                      &x->data.d_o, &x->rounding, &here) != 0)
-        abort();
-    condition_backward(c, parts, &m);
-    const int status = backward(c, &there, scores, error);
-    if (status == 0) {
-        compare(c, parts, BACKWARD_COUNT, conditioning);
-        if (p->heads_q > p->heads_k || p->heads_q > p->heads_v)
-            compare_keys(c, parts, &there, conditioning);
-    } else {
-        report(c, "backward", status, error);
+    const double unit = unit_roundoff_of(x->data.type), before = conditioning_of(x, false),
+                 after = conditioning_of(x, true);
+    answers *a = &c->here;
+    array *parts = c->parts;
+#define PLACE(out, member, of_answers)                                                             \
+    parts[AT_##member] =                                                                           \
+        (array){ .name = #member,                                                                  \
+                 .expected = a->out.member,                                                        \
+                 .unit = AT_##member == AT_o || AT_##member >= AT_dq ? unit : 0x1p-23,             \
+                 .conditioning = AT_##member < AT_dq ? before : after,                             \
+                 .count = a->of_answers };
+    ANSWER_LIST(PLACE)
+#undef PLACE
+    /* lse and max: differences of what is as large as the scores; dP - D may cancel */
+    c->dp = unit * longest_row(&x->data.d_o, p->batch, p->heads_q, p->rows, p->dim_v) *
+            longest_row(&x->data.v, p->batch, p->heads_v, p->keys, p->dim_v);
+    parts[AT_o].bound = a->f.o_bound, parts[AT_lse].bound = a->f.lse_tau;
+    parts[AT_max].bound = a->f.max_tau, parts[AT_dsink].bound = a->g.dsink_bound;
+    parts[AT_dbias].bound = a->g.dbias_bound, parts[AT_amax_dp].bound = &c->dp;
+    parts[AT_amax_dp].one_bound = true;
+    for (int n = 0; n < 4; n++) { /* O, dQ, dK, dV */
+        array *values = &parts[n == 0 ? AT_o : AT_dq + 3 * (n - 1)],
+              *amax = &parts[n == 0 ? AT_amax_o : AT_amax_dq + n - 1];
+        values->bound = values[2].expected;
+        for (int64_t i = 0; i < values->count; i++)
+            c->largest[n] = fmax(c->largest[n], values->bound[i]);
+        amax->bound = &c->largest[n]; /* as well conditioned as the worst element */
+        amax->one_bound = true;
+        array *nu = &parts[AT_dq_nu + 2 * (n - 1)];
+        if (n > 0)
+            nu[0].of = nu[1].of = values, nu[0].width = nu[1].width = n < 3 ? p->dim_qk : p->dim_v;
     }
-    for (int n = 0; n < BACKWARD_COUNT; n++)
-        free(parts[n].expected);
-    return status;
+}
+
+static int compare_forward(comparison *c)
+{
+    char error[256] = "";
+    int status = forward(c, &c->there.f, error);
+    compare(c, AT_o, AT_amax_o, status, error);
+    if (status != 0)
+        return status;
+    /* O asked for without its errors is made by other kernels. */
+    const fref_forward_out alone = { .o = c->there.f.o };
+    spoil(c);
+    fref_gpu_run_ahead(c->gpu, true);
+    status = forward(c, &alone, error);
+    fref_gpu_run_ahead(c->gpu, false);
+    c->parts[AT_o].name = "o alone";
+    compare(c, AT_o, AT_o, status ? EIO : 0, error);
+    return 0;
+}
+
+static int compare_backward(comparison *c, uint64_t scores)
+{
+    const fref_problem *p = &c->x->data.problem;
+    const fref_backward_out *all = &c->there.g;
+    char error[256] = "";
+    const int status = backward(c, all, scores, error);
+    compare(c, AT_dq, AT_amax_dv, status, error);
+    if (status != 0 || (p->heads_q == p->heads_k && p->heads_q == p->heads_v))
+        return status;
+    /* dK and dV without degrees of freedom: then a slice need not hold whole groups of heads. */
+    const fref_backward_out keys = { .dk = all->dk,
+                                     .dk_sigma = all->dk_sigma,
+                                     .dk_bound = all->dk_bound,
+                                     .dv = all->dv,
+                                     .dv_sigma = all->dv_sigma,
+                                     .dv_bound = all->dv_bound };
+    spoil(c);
+    compare(c, AT_dk, AT_dv_bound, backward(c, &keys, 0, error) ? EIO : 0, error);
+    return 0;
 }
 
 void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint64_t seed,
@@ -311,19 +275,23 @@ void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint
                  : of_keys ? device_paged
                            : device_ragged)(&d, from[n], dims[n], len, &state);
     }
-    const comparison c = { .gpu = gpu,
-                           .device = &d,
-                           .x = &x,
-                           .problem = &p,
-                           .mod = x.mod.kind || x.masked_memory ? &mod : NULL,
-                           .in = in,
-                           .unit = unit_roundoff_of(x.data.type),
-                           .seed = seed,
-                           .tally = t };
-    const int before = t->wrong, forward = compare_forward(&c);
+    comparison c = { .gpu = gpu,
+                     .driver = driver,
+                     .x = &x,
+                     .problem = &p,
+                     .mod = x.mod.kind || x.masked_memory ? &mod : NULL,
+                     .in = in,
+                     .seed = seed,
+                     .tally = t };
+    answers_create(&c.here, &x.data, &x.rounding);
+    c.there = c.here;
+    c.memory = device_array(&d, NULL, c.here.bytes);
+    answers_at(&c.there, c.memory);
+    place(&c);
+    const int before = t->wrong, status = compare_forward(&c);
     const uint64_t scores = seed % 2 == 0 ? fref_gpu_scores(gpu) : 0;
     t->problems++;
-    t->refused += (forward == ENOTSUP) + (compare_backward(&c, scores) == ENOTSUP);
+    t->refused += (status == ENOTSUP) + (compare_backward(&c, scores) == ENOTSUP);
     if (t->wrong > before)
         printf("  b=%lld hq=%lld hk=%lld hv=%lld rows=%lld keys=%lld d=%lld dv=%lld type=%d mod=%d "
                "bias=%d keep=%d sink=%d "
@@ -332,6 +300,7 @@ void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint
                (long long)p.rows, (long long)p.keys, (long long)p.dim_qk, (long long)p.dim_v,
                (int)x.data.type, (int)x.mod.kind, p.bias != NULL, p.keep != NULL, p.sink != NULL,
                p.alibi != NULL, p.len_q != NULL, p.has_left, p.has_right);
+    answers_destroy(&c.here);
     device_free(&d);
     drawn_destroy(&x);
 }
