@@ -2,7 +2,6 @@
 #include "cached.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "core/plan.h"
 #include "fattn/cache.h"

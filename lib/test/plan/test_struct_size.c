@@ -42,28 +42,27 @@ static fattn_status give_problem(const void *given)
     return fattn_problem_resolve(given, &out);
 }
 
-static fattn_status give_plan_options(const void *given)
+static fattn_status plan_and_run(const void *options, const void *tensors)
 {
     fattn_context *context = open_cpu();
     const fattn_problem problem = small();
     fattn_plan *plan = NULL;
-    fattn_status st = fattn_plan_create(&plan, context, &problem, given);
+    fattn_status st = fattn_plan_create(&plan, context, &problem, options);
+    if (st == FATTN_OK && tensors != NULL)
+        st = fattn_forward(plan, tensors, NULL);
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);
     return st;
 }
 
+static fattn_status give_plan_options(const void *given)
+{
+    return plan_and_run(given, NULL);
+}
+
 static fattn_status give_tensors(const void *given)
 {
-    fattn_context *context = open_cpu();
-    const fattn_problem problem = small();
-    fattn_plan *plan;
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s",
-                 fattn_last_error());
-    fattn_status st = fattn_forward(plan, given, NULL);
-    fattn_plan_destroy(plan);
-    fattn_context_destroy(context);
-    return st;
+    return plan_and_run(NULL, given);
 }
 
 static fattn_status give_policy(const void *given)

@@ -161,22 +161,14 @@ Test(rules, are_added_to_those_below_and_copied)
     cr_expect_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_MATH));
 }
 
-Test(rules, a_pin_removes_every_other_engine_and_backend)
+/* Of an engine: test_decide.c. */
+Test(rules, a_pin_of_a_backend_denies_the_others)
 {
     const fattn_context g = gpu();
     const fattn_problem p = resolved();
     fattn_rule rule = FATTN_RULE_INIT;
-    rule.name = "pinned", rule.action = FATTN_PIN, rule.engine = 6;
-    const fattn_policy policy = { .struct_size = sizeof policy, .rules = &rule, .rule_count = 1 };
-    push(&policy);
-    const fattn_engine six = { .index = 6 }, seven = { .index = 7 };
-    cr_expect_null(fattn__policy_removes(&g, &p, FATTN_BACKEND_CUDNN, &six));
-    cr_expect_not_null(fattn__policy_removes(&g, &p, FATTN_BACKEND_CUDNN, &seven));
-    cr_expect_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_CUDNN));
-    cr_expect_not_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_MATH));
-    fattn_policy_pop(1);
-    rule.engine = FATTN_ANY, rule.backend = FATTN_BACKEND_MATH;
-    push(&policy);
+    rule.action = FATTN_PIN, rule.backend = FATTN_BACKEND_MATH;
+    push(&(fattn_policy){ .struct_size = sizeof(fattn_policy), .rules = &rule, .rule_count = 1 });
     cr_expect_not_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_CUDNN));
     cr_expect_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_MATH));
     fattn_policy_pop(1);
@@ -305,75 +297,62 @@ Test(with, restores_exactly_what_held_on_every_way_out)
  * ----------------------------------------------------------------------------------------------------------------------
  */
 
+static hash hash_with(const fattn_policy *policy)
+{
+    push(policy);
+    const hash h = now();
+    fattn_policy_pop(1);
+    return h;
+}
+
 Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
 {
     const hash nothing = now();
     const fattn_policy empty = FATTN_POLICY_INIT,
-                       order = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
+                       order = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN),
+                       other_way = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
+    fattn_policy first_alone = order, last_alone = other_way;
+    first_alone.order_count = last_alone.order_count = 1;
+    const hash of_order = hash_with(&order);
+    cr_expect(same(hash_with(&empty), nothing));
+    cr_expect_not(same(of_order, nothing));
+    cr_expect_not(same(hash_with(&other_way), of_order));
+    cr_expect_not(same(hash_with(&first_alone), of_order));
+    cr_expect_not(same(hash_with(&last_alone), of_order));
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
     rules[0].name = "a", rules[0].engine = 7;
     rules[1].name = "b", rules[1].when = "s.q=1", rules[1].holds = is_one_query;
     const fattn_policy both = { .struct_size = sizeof both, .rules = rules, .rule_count = 2 },
                        one = { .struct_size = sizeof one, .rules = rules, .rule_count = 1 },
                        other = { .struct_size = sizeof other, .rules = rules + 1, .rule_count = 1 };
-    push(&empty);
-    cr_expect(same(now(), nothing));
-    fattn_policy_pop(1);
-    push(&order);
-    const hash ordered_hash = now();
-    cr_expect_not(same(ordered_hash, nothing));
-    fattn_policy_pop(1);
-    cr_expect(same(now(), nothing));
-    const fattn_policy other_way = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
-    fattn_policy first_alone = order, last_alone = other_way;
-    first_alone.order_count = last_alone.order_count = 1;
-    const fattn_policy *const orders[] = { &other_way, &first_alone, &last_alone };
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        push(orders[i]);
-        cr_expect_not(same(now(), ordered_hash), "order %zu", i);
-        fattn_policy_pop(1);
-    }
-    push(&both);
-    const hash together = now();
-    fattn_policy_pop(1);
-    push(&one);
-    const hash alone = now();
-    push(&other);
-    cr_expect(same(now(), together), "two pushes of one rule are one push of two");
+    const hash together = hash_with(&both), alone = hash_with(&one), asks = hash_with(&other);
     cr_expect_not(same(alone, together));
+    push(&one);
+    cr_expect(same(hash_with(&other), together), "two pushes of one rule are one push of two");
     fattn_policy_pop(1);
     rules[0].name = "another name", rules[0].why = "and a reason";
-    push(&one);
-    cr_expect(same(now(), alone), "names do nothing");
-    fattn_policy_pop(1);
+    cr_expect(same(hash_with(&one), alone), "names do nothing");
+    rules[1].holds = is_forward;
+    cr_expect_not(same(hash_with(&other), asks), "the same words, another function");
 #define DIFFERS(change)                                                                            \
-    do {                                                                                           \
+    {                                                                                              \
         const fattn_rule kept = rules[0];                                                          \
         change;                                                                                    \
-        push(&one);                                                                                \
-        cr_expect_not(same(now(), alone), #change);                                                \
-        fattn_policy_pop(1);                                                                       \
+        cr_expect_not(same(hash_with(&one), alone), #change);                                      \
         rules[0] = kept;                                                                           \
-    } while (0)
+    }
     const fattn_knob knob = { .type = 40, .value = 2 };
-    DIFFERS(rules[0].engine = 6);
-    DIFFERS(rules[0].action = FATTN_PIN);
-    DIFFERS(rules[0].backend = FATTN_BACKEND_MATH);
-    DIFFERS(rules[0].pass = FATTN_FORWARD);
-    DIFFERS(rules[0].holds = is_one_query);
-    DIFFERS((rules[0].when = "s.q=1", rules[0].holds = is_one_query));
-    DIFFERS(rules[0].cudnn_from = 91000);
-    DIFFERS(rules[0].cudnn_to = 91000);
-    DIFFERS(rules[0].sm_from = 90);
-    DIFFERS(rules[0].sm_to = 90);
-    DIFFERS((rules[0].knobs = &knob, rules[0].knob_count = 1));
-    push(&other);
-    const hash asks = now();
-    fattn_policy_pop(1);
-    rules[1].holds = is_forward;
-    push(&other);
-    cr_expect_not(same(now(), asks), "the same words, another function");
-    fattn_policy_pop(1);
+    DIFFERS(rules[0].engine = 6)
+    DIFFERS(rules[0].action = FATTN_PIN)
+    DIFFERS(rules[0].backend = FATTN_BACKEND_MATH)
+    DIFFERS(rules[0].pass = FATTN_FORWARD)
+    DIFFERS(rules[0].holds = is_one_query)
+    DIFFERS((rules[0].when = "s.q=1", rules[0].holds = is_one_query))
+    DIFFERS(rules[0].cudnn_from = 91000)
+    DIFFERS(rules[0].cudnn_to = 91000)
+    DIFFERS(rules[0].sm_from = 90)
+    DIFFERS(rules[0].sm_to = 90)
+    DIFFERS((rules[0].knobs = &knob, rules[0].knob_count = 1))
 }
 
 /* ---- threads
