@@ -376,25 +376,6 @@ Test(graph, every_tensor_that_is_added_last_is_summed_from_one_reduction)
     fattn__graph_release(&graph);
 }
 
-Test(graph, sums_of_ds_are_cudnns_own_where_that_is_known_to_be_right)
-{
-    static const struct {
-        int64_t dim[4];
-        int sums;
-    } list[] = { { { 1, 8, 96, 128 }, 0 }, { { 2, 1, 96, 128 }, 0 }, { { 2, 8, 96, 128 }, 0 },
-                 { { 1, 1, 96, 128 }, 1 }, { { 1, 1, 1, 128 }, 1 },  { { 2, 8, 1, 128 }, 1 },
-                 { { 1, 8, 96, 1 }, 1 } };
-    for (size_t i = 0; i < 2 * COUNT(list); i++) {
-        const bool old = i % 2;
-        fattn_problem p = PROBLEM(BACKWARD, .has_bias = 1, .dbias = 1);
-        memcpy(p.bias_dim, list[i / 2].dim, sizeof p.bias_dim);
-        expect_built("dbias", old ? 90900 : 91900, p);
-        cr_expect_eq(graph.sum_count, list[i / 2].sums || (old && p.bias_dim[1] == 1), "row %zu",
-                     i);
-        fattn__graph_release(&graph);
-    }
-}
-
 /* ---- what cuDNN gets wrong otherwise
  */
 

@@ -286,25 +286,6 @@ Test(calls, with_guards_off_only_null_and_a_small_workspace_are_refused)
     expect_refused(&b, "q is NULL");
     b.tensors.q = b.memory + 4;
     cr_expect_eq(call(&b), FATTN_OK, "%s", fattn_last_error());
-    close_bench(&b);
-}
-
-Test(calls, tensors_of_an_older_caller_are_understood_and_unknown_bytes_are_refused)
-{
-    bench b;
-    fattn_problem p = small_problem(FATTN_FORWARD);
-    open_bench(&b, &p);
-    b.tensors.bias = b.tensors.q + 1; /* behind the older struct's end: not read */
-    b.tensors.struct_size = offsetof(fattn_tensors, bias);
-    cr_expect_eq(call(&b), FATTN_OK, "%s", fattn_last_error());
-    struct {
-        fattn_tensors known;
-        void *unknown;
-    } newer = { .known = b.tensors };
-    newer.known.struct_size = sizeof newer;
-    cr_expect_eq(fattn_forward(b.plan, &newer.known, NULL), FATTN_OK, "%s", fattn_last_error());
-    newer.unknown = &b;
-    cr_expect_eq(fattn_forward(b.plan, &newer.known, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_forward(b.plan, NULL, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_backward(b.plan, &b.tensors, NULL), FATTN_BAD_PROBLEM,
                  "a plan of the other pass");

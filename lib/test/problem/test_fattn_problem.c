@@ -38,13 +38,15 @@ Test(resolve, leaves_no_default)
 Test(resolve, outputs_follow_their_inputs_memory_order)
 {
     fattn_problem p = small();
-    const int64_t q[4] = { 8 * 64, 64, 2 * 8 * 64, 1 }; /* sbhd */
-    memcpy(p.q_strides, q, sizeof q);
+    const int64_t q[4] = { 8 * 64, 64, 2 * 8 * 64, 1 }, o[4] = { 8 * 32, 32, 2 * 8 * 32, 1 };
+    memcpy(p.q_strides, q, sizeof q); /* sbhd */
+    p.pass = FATTN_BACKWARD;
     p = resolved(p);
-    const int64_t o[4] = { 8 * 32, 32, 2 * 8 * 32, 1 };
     cr_expect_arr_eq(p.o_strides, o, sizeof o);
     cr_expect_arr_eq(p.do_strides, o, sizeof o);
     cr_expect_arr_eq(p.dq_strides, q, sizeof q);
+    cr_expect_arr_eq(p.dk_strides, p.k_strides, sizeof p.k_strides);
+    cr_expect_arr_eq(p.dv_strides, p.v_strides, sizeof p.v_strides);
 }
 
 Test(resolve, may_be_repeated_and_write_over_what_it_reads)
@@ -227,22 +229,6 @@ Test(old_caller, absent_fields_mean_the_default)
         cr_expect(fattn__problem_same(&got, &want), "%zu bytes", size);
         cr_expect_eq(got.struct_size, sizeof got);
     }
-}
-
-Test(old_caller, unset_formats_are_derived)
-{
-    fattn_problem p = small();
-    const int64_t sbhd[4] = { 8 * 64, 64, 2 * 8 * 64, 1 };
-    memcpy(p.q_strides, sbhd, sizeof sbhd);
-    p.struct_size = offsetof(fattn_problem, k_strides); /* no layout but Q's */
-    p.pass = FATTN_BACKWARD;
-    p = resolved(p);
-    const int64_t o[4] = { 8 * 32, 32, 2 * 8 * 32, 1 };
-    cr_expect_arr_eq(p.o_strides, o, sizeof o, "O follows Q");
-    cr_expect_arr_eq(p.do_strides, o, sizeof o, "dO follows O");
-    cr_expect_arr_eq(p.dq_strides, sbhd, sizeof sbhd, "dQ follows Q");
-    cr_expect_arr_eq(p.dk_strides, p.k_strides, sizeof p.k_strides, "dK follows K");
-    cr_expect_arr_eq(p.dv_strides, p.v_strides, sizeof p.v_strides, "dV follows V");
 }
 
 Test(new_caller, is_understood_while_what_is_unknown_is_zero)
