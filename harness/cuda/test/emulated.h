@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include "case/problem/case_problem.h"
+#include "../../test/case/asked_problem.h"
 #include "emulated_driver.h"
 #include "worker/gpu/worker_gpu.h"
 #include "worker/target/loaded_target.h"
@@ -40,19 +40,11 @@ static inline facts_worker worker_with(facts_gpu *where)
     return (facts_worker){ .context = context, .device = FACTS_DEVICE_CPU, .gpu = where };
 }
 
-/* Is it a case? Its problem is in `out` then. */
-static inline bool resolves(facts_problem *out, const char *text)
-{
-    facts_case c;
-    facts_error error = { 0 };
-    return facts_case_parse(&c, text, &error) &&
-           facts_problem_resolve(out, &c, &error) == FACTS_RESOLVED;
-}
-
+/* Until the next one. */
 static inline facts_problem *asked_by(const char *text)
 {
     static facts_problem p;
-    cr_assert(resolves(&p, text), "%s", text);
+    p = problem_asked(text);
     return &p;
 }
 

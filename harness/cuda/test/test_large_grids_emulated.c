@@ -16,7 +16,7 @@ typedef struct large {
 static large *make_large(const char *text)
 {
     large *x = calloc(1, sizeof *x);
-    cr_assert(resolves(&x->problem, text), "%s", text);
+    cr_assert(resolves_to(&x->problem, text), "%s", text);
     const facts_tensor *t = x->tensor = &x->problem.tensor[FACTS_TENSOR_Q];
     x->count = t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
     cr_assert(x->count == t->elements && t->dim[0] * t->dim[1] > 65536, "dense");

@@ -1,6 +1,5 @@
 /* Problems with many rows: the reference results of a sample equal those of the whole problem. */
-#include <criterion/criterion.h>
-
+#include "../case/asked_problem.h"
 #include "case/problem/case_problem.h"
 #include "case/problem/huge.h"
 #include "numbers.h"
@@ -13,16 +12,6 @@ typedef struct room {
     facts_expectation e;
 } room;
 
-static facts_problem case_of(const char *text)
-{
-    facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    return p;
-}
-
 static facts_storages storages_of(const room *x)
 {
     facts_storages in = { .at = { 0 } };
@@ -34,7 +23,7 @@ static facts_storages storages_of(const room *x)
 /* Inputs; of a backward O and Stats are 0. */
 static void make(room *x, const char *text)
 {
-    *x = (room){ .p = case_of(text) };
+    *x = (room){ .p = problem_asked(text) };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_tensor *t = &x->p.tensor[id];
         if (!t->present || facts_tensor_is_output(&x->p, id))
@@ -60,7 +49,7 @@ static void leave(room *x)
 
 Test(expect_big, a_sample_has_the_edges_and_its_share_of_everything)
 {
-    facts_problem p = case_of("pass=fwd b=2 h=2 s=100000 d=64 lens=70000+31111/100000+50000");
+    facts_problem p = problem_asked("pass=fwd b=2 h=2 s=100000 d=64 lens=70000+31111/100000+50000");
     static const int64_t expects[] = { 0,     1,     63,    64,    65,    127,   128,   129,  69999,
                                        70000, 69951, 69952, 69887, 69888, 31110, 31111, 99999 };
     int64_t count, *at = facts_big_sample(&p, false, &count);
@@ -185,9 +174,9 @@ Test(expect_big, a_huge_backward_reads_its_own_forward_and_is_due_samples_of_row
 
 Test(expect_big, small_problems_are_no_sample)
 {
-    facts_problem small = case_of("pass=bwd b=2 h=8 s=2048 d=128"),
-                  window = case_of("pass=fwd b=1 h=1 s=131072 d=64 window=128:0"),
-                  whole = case_of("pass=fwd b=1 h=1 s=131072 d=64");
+    facts_problem small = problem_asked("pass=bwd b=2 h=8 s=2048 d=128"),
+                  window = problem_asked("pass=fwd b=1 h=1 s=131072 d=64 window=128:0"),
+                  whole = problem_asked("pass=fwd b=1 h=1 s=131072 d=64");
     cr_expect(!facts_is_huge(&small) && !facts_is_huge(&window));
     cr_expect(facts_is_huge(&whole));
 }

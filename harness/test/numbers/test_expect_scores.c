@@ -1,6 +1,5 @@
 /* Bias, its gradient, and gradients that are sums: fills, what is due, what is told apart. */
-#include <criterion/criterion.h>
-
+#include "../case/asked_problem.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
 #include "numbers.h"
@@ -14,11 +13,7 @@ typedef struct scene {
 
 static void enter(scene *x, const char *text)
 {
-    facts_case c;
-    facts_error error;
-    *x = (scene){ 0 };
-    cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&x->p, &c, &error), FACTS_RESOLVED, "%s", error.text);
+    *x = (scene){ .p = problem_asked(text) };
     x->p.ask.has_attn_scale = 1;
     x->p.ask.attn_scale = 0.3;
     void *o = NULL, *stats = NULL;

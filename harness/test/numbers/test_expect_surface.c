@@ -1,5 +1,5 @@
-/* What is due where a case is more than a mask and lengths. What a sink, slopes, a dropout, packed and
- * paged sequences change is held to the cpu backend by harness/test/worker/test_worker_surface.c. */
+/* What is due where a case is more than a mask and lengths. What a sink, slopes, packed and paged
+ * sequences change is held to the cpu backend by harness/test/worker/test_worker_surface.c. */
 #include "../case/resolved.h"
 
 #include <math.h>
@@ -16,10 +16,11 @@ typedef struct expects {
     facts_expectation e;
 } expects;
 
-static expects expects_of(const char *text)
+static expects expects_that_keep(const char *text, const uint8_t *keep)
 {
     expects d = { .problem = resolved(text) };
     d.in = stored(d.problem);
+    d.in.keep = keep;
     int status;
     if (d.problem->ask.pass == FATTN_BACKWARD) {
         status = facts_expect_inputs(d.problem, &d.in, (void *)(uintptr_t)d.in.at[FACTS_TENSOR_O],
@@ -31,6 +32,11 @@ static expects expects_of(const char *text)
     }
     cr_assert_eq(status, 0, "%s: %d", text, status);
     return d;
+}
+
+static expects expects_of(const char *text)
+{
+    return expects_that_keep(text, NULL);
 }
 
 static void done(expects *d)
@@ -74,6 +80,20 @@ Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
         }
     done(&bwd);
     done(&fwd);
+}
+
+Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
+{
+    uint8_t keep[2 * 5 * 7];
+    for (int i = 0; i < 70; i++)
+        keep[i] = i % 7 == 3; /* key 3 alone */
+    expects d = expects_that_keep("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
+    for (int row = 0; row < 10; row++) {
+        const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V],
+                                   (const int64_t[4]){ 0, row / 5, 3, 2 });
+        cr_expect_float_eq(d.e.answer[FACTS_TENSOR_O].want[row * 16 + 2], v / 7 / 0.75, 1e-7);
+    }
+    done(&d);
 }
 
 Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)

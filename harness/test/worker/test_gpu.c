@@ -2,6 +2,7 @@
  * there is no GPU. */
 #include "../../../lib/test/support/described_h100.h"
 #define RATIOS_APART 0.02
+#include "../case/asked_problem.h"
 #include "../judge/outcomes.h"
 #include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
@@ -25,22 +26,12 @@ static facts_worker open_worker(void)
     return worker;
 }
 
-static facts_problem resolved(const char *text)
-{
-    facts_case c;
-    facts_error error = { 0 };
-    facts_problem p;
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    return p;
-}
-
 static void same_inputs(facts_worker *worker, const char *text)
 {
     static facts_problem p;
     facts_memory here, there;
     facts_error error;
-    p = resolved(text);
+    p = problem_asked(text);
     cr_assert_eq(facts_memory_create(&there, worker, &p, false, &error), FATTN_OK, "%s: %s", text,
                  error.text);
     cr_assert_eq(facts_memory_create(&here, worker, &p, true, &error), FATTN_OK, "%s: %s", text,
@@ -75,12 +66,9 @@ Test(gpu, every_fill_has_the_bits_of_the_C_one)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t f = 0; f < sizeof fills / sizeof *fills; f++) {
             char text[300];
-            facts_case c;
-            facts_error error = { 0 };
             static facts_problem p;
             snprintf(text, sizeof text, "pass=bwd %s fill=%s seed=%zu", shapes[s], fills[f], f + 1);
-            if (facts_case_parse(&c, text, &error) &&
-                facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
+            if (resolves_to(&p, text))
                 same_inputs(&worker, text);
         }
     facts_target_close(&worker);

@@ -1,20 +1,9 @@
 /* The work that a case is: what TFLOP/s and shares of a peak are made of. Every number here is
  * counted by hand. */
-#include <criterion/criterion.h>
-
+#include "../case/asked_problem.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
 #include "worker/timing/time_turn.h"
-
-static const facts_problem *problem_of(const char *text)
-{
-    static facts_problem p;
-    facts_case c;
-    facts_error error;
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    return &p;
-}
 
 Test(work, only_keys_that_a_query_sees_count)
 {
@@ -32,7 +21,8 @@ Test(work, only_keys_that_a_query_sees_count)
         { "pass=bwd b=1 h=1 s=4/6 d=8/16", 24 * 2 * (3 * 8 + 2 * 16) },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const double found = facts_flops(problem_of(cases[i].text));
+        const facts_problem p = problem_asked(cases[i].text);
+        const double found = facts_flops(&p);
         cr_expect_float_eq(found, cases[i].flops, 0.5, "%s: %.0f", cases[i].text, found);
     }
 }
@@ -52,7 +42,8 @@ Test(work, bytes_are_those_of_inputs_and_outputs_once)
           2 * 2 * 16 * (2 * 2 + 2 * 74) },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const double found = facts_bytes(problem_of(cases[i].text));
+        const facts_problem p = problem_asked(cases[i].text);
+        const double found = facts_bytes(&p);
         cr_expect_float_eq(found, cases[i].bytes, 0.5, "%s: %.0f", cases[i].text, found);
     }
 }

@@ -1,11 +1,11 @@
 /* The further runs of a check, as the worker makes them on the cpu: what a row says of them, and
  * that what does not hold is a wrong answer. */
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/asked_problem.h"
 #include "case/problem/case_problem.h"
 #include "numbers/dtype.h"
 #include "worker/exec/checks.h"
@@ -32,16 +32,12 @@ static void no_stage(void *owner, const char *stage)
 static void begin(scene *s, const char *text)
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
-    facts_case c;
-    facts_error error = { 0 };
     facts_error why = { 0 };
     json_t *reply = NULL;
     memset(s, 0, sizeof *s);
     cr_assert(facts_target_open(&s->worker, &request, &reply));
     json_decref(reply);
-    cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text,
-                 error.text);
+    s->p = problem_asked(text);
     cr_assert_eq(facts_trial_prepare(&s->reference,
                                      &(facts_making){ .worker = &s->worker, .problem = &s->p },
                                      NULL, &why),

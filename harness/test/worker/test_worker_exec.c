@@ -1,5 +1,6 @@
 /* How a call is made, through the real worker on the cpu; and the problem of the forward that goes
  * before a captured backward. */
+#include "../case/asked_problem.h"
 #include "asking.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
@@ -14,16 +15,6 @@
 
 #define SMALL "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
 
-static facts_problem resolved(const char *name)
-{
-    facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, name, &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
-    return p;
-}
-
 Test(exec, one_backward_in_five_reads_its_own_forward)
 {
     int own = 0;
@@ -31,7 +22,7 @@ Test(exec, one_backward_in_five_reads_its_own_forward)
     for (int seed = 1; seed <= 400; seed++) {
         snprintf(name, sizeof name, "pass=bwd " SMALL "seed=%d", seed);
         snprintf(other, sizeof other, "pass=bwd " SMALL "engine=3 seed=%d", seed);
-        facts_problem p = resolved(name), q = resolved(other);
+        facts_problem p = problem_asked(name), q = problem_asked(other);
         cr_expect_eq(p.own_forward, q.own_forward, "every engine of a case reads the same");
         if (own == 0 && p.own_forward) {
             json_t *rows = check_rows(&(asked){ name, "pass" }, 1);
@@ -41,7 +32,7 @@ Test(exec, one_backward_in_five_reads_its_own_forward)
         own += p.own_forward;
     }
     cr_expect(own > 50 && own < 110, "%d of 400", own);
-    cr_expect_not(resolved("pass=fwd " SMALL).own_forward);
+    cr_expect_not(problem_asked("pass=fwd " SMALL).own_forward);
 }
 
 Test(exec, repeats_bias_modifications_and_policies_reach_the_call)
@@ -72,8 +63,8 @@ Test(exec, repeats_bias_modifications_and_policies_reach_the_call)
 
 Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
 {
-    facts_problem p =
-        resolved("pass=bwd " SMALL "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
+    facts_problem p = problem_asked("pass=bwd " SMALL
+                                    "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
     fattn_problem forward = facts_own_forward(&p.ask), out;
     cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
     cr_expect(out.pass == FATTN_FORWARD && out.outputs == FATTN_WANT_STATS && !out.deterministic &&
@@ -92,7 +83,7 @@ Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
 /* 0 as a set of ragged tensors means all of them. */
 Test(exec, the_forward_of_ragged_gradients_is_dense)
 {
-    facts_problem p = resolved("pass=bwd " SMALL "dqkv=thd padding=random");
+    facts_problem p = problem_asked("pass=bwd " SMALL "dqkv=thd padding=random");
     fattn_problem forward = facts_own_forward(&p.ask), out;
     cr_assert_eq(p.ask.ragged, FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV);
     cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
@@ -138,7 +129,7 @@ Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
     };
     facts_error why = { 0 };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        facts_problem p = resolved(names[i]);
+        facts_problem p = problem_asked(names[i]);
         cr_expect(facts_layouts_hold(&p, &why), "%s: %s", names[i], why.text);
     }
 }
@@ -158,7 +149,7 @@ static void expect_other_contents(fattn_context *context, const char *text)
     facts_memory memory;
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
-    p = resolved(text);
+    p = problem_asked(text);
     cr_assert_eq(facts_memory_create(&memory, &worker, &p, true, &error), FATTN_OK, "%s: %s", text,
                  error.text);
     cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s: %s", text,
@@ -219,7 +210,7 @@ Test(exec, dropout_of_a_backward_with_16_bit_stats_is_shown_by_its_forward)
     fattn_plan *plan = NULL;
     options.device_kind = FATTN_DEVICE_CPU;
     cr_assert_eq(fattn_context_create(&worker.context, &options), FATTN_OK);
-    const facts_problem p = resolved("pass=bwd " SMALL "dropout=0.1 stats_dtype=bf16");
+    const facts_problem p = problem_asked("pass=bwd " SMALL "dropout=0.1 stats_dtype=bf16");
     cr_assert_eq(facts_kept_plan(&plan, &kept, &worker, &p, FATTN_BACKEND_CPU, true), FATTN_OK,
                  "%s", fattn_last_error());
     cr_expect(kept.ask.pass == FATTN_FORWARD && kept.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);

@@ -1,10 +1,10 @@
 /* What a worker says it is doing is whose fault a deadline is: the engine's, whose plans and calls
  * hang, or ours (supervisor/slot.c). */
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../case/asked_problem.h"
 #include "case/problem/case_problem.h"
 #include "worker/exec/trial.h"
 #include "worker/row/row_trial.h"
@@ -26,18 +26,14 @@ static uint64_t expect_stages(const char *text, facts_device device, const char 
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_worker worker;
-    facts_problem p;
+    facts_problem p = problem_asked(text);
     facts_reference reference = { 0 };
     facts_trial trial;
-    facts_case c;
-    facts_error error = { 0 };
     fattn_plan *plan = NULL;
     json_t *reply = NULL;
     char reported[1000] = "";
     cr_assert(facts_target_open(&worker, &request, &reply));
     json_decref(reply);
-    cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
     worker.device = device;
@@ -66,11 +62,8 @@ Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)
     facts_problem p = { .own_forward = false };
     char text[200];
     for (int seed = 1; !p.own_forward; seed++) {
-        facts_case c;
-        facts_error error;
         snprintf(text, sizeof text, "pass=bwd b=2 h=2 s=20/28 d=16 seed=%d", seed);
-        cr_assert(facts_case_parse(&c, text, &error));
-        cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED);
+        p = problem_asked(text);
     }
     expect_stages(text, FACTS_DEVICE_CPU,
                   "reference build exec reference exec reference exec judge");
