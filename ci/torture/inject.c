@@ -185,6 +185,15 @@ static bool hit(enum call call, const void *caller)
     }
 #define HIT(call) hit(CALL_##call, __builtin_return_address(0))
 
+/* SIMPLE(type, name, call, failed, parameters, arguments): a function whose failure has one form.
+ */
+#define SIMPLE(type, name, call, failed, parameters, ...)                                          \
+    type name parameters                                                                           \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        return HIT(call) ? failed : next(__VA_ARGS__);                                             \
+    }
+
 /* ---- memory
  * -------------------------------------------------------------------------------------------------------------------
  */
@@ -229,11 +238,7 @@ void *calloc(size_t count, size_t size)
     return HIT(memory) ? NULL : next(count, size);
 }
 
-void *realloc(void *p, size_t size)
-{
-    NEXT(realloc)
-    return HIT(memory) ? NULL : next(p, size);
-}
+SIMPLE(void *, realloc, memory, NULL, (void *p, size_t size), p, size)
 
 void free(void *p)
 {
@@ -242,37 +247,23 @@ void free(void *p)
         next(p);
 }
 
-int posix_memalign(void **out, size_t alignment, size_t size)
-{
-    NEXT(posix_memalign)
-    return HIT(memory) ? ENOMEM : next(out, alignment, size);
-}
+SIMPLE(int, posix_memalign, memory, ENOMEM, (void **out, size_t alignment, size_t size), out,
+       alignment, size)
+SIMPLE(void *, aligned_alloc, memory, NULL, (size_t alignment, size_t size), alignment, size)
 
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    NEXT(aligned_alloc)
-    return HIT(memory) ? NULL : next(alignment, size);
-}
-
-char *strdup(const char *text)
-{
-    NEXT(strdup)
-    const bool failed = HIT(memory), was = busy;
-    busy = true;
-    char *copy = failed ? NULL : next(text);
-    busy = was;
-    return copy;
-}
-
-char *strndup(const char *text, size_t size)
-{
-    NEXT(strndup)
-    const bool failed = HIT(memory), was = busy;
-    busy = true;
-    char *copy = failed ? NULL : next(text, size);
-    busy = was;
-    return copy;
-}
+/* What they ask of malloc does not count again. */
+#define COPY(name, parameters, ...)                                                                \
+    char *name parameters                                                                          \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        const bool failed = HIT(memory), was = busy;                                               \
+        busy = true;                                                                               \
+        char *copy = failed ? NULL : next(__VA_ARGS__);                                            \
+        busy = was;                                                                                \
+        return copy;                                                                               \
+    }
+COPY(strdup, (const char *text), text)
+COPY(strndup, (const char *text, size_t size), text, size)
 
 /* Does a read or write of it count? Not what libuv wakes itself up with: a pipe of its own and an
  * eventfd, which cannot fail. */
@@ -317,14 +308,6 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-/* SIMPLE(type, name, call, failed, parameters, arguments): a function whose failure has one form.
- */
-#define SIMPLE(type, name, call, failed, parameters, ...)                                          \
-    type name parameters                                                                           \
-    {                                                                                              \
-        NEXT(name)                                                                                 \
-        return HIT(call) ? failed : next(__VA_ARGS__);                                             \
-    }
 SIMPLE(FILE *, fopen, open, NULL, (const char *path, const char *mode), path, mode)
 SIMPLE(FILE *, fopen64, open, NULL, (const char *path, const char *mode), path, mode)
 SIMPLE(DIR *, opendir, open, NULL, (const char *path), path)
@@ -371,24 +354,16 @@ static bool was_written(int file)
 }
 
 /* On Linux the descriptor is gone, whatever close returns. */
-int close(int file)
-{
-    NEXT(close)
-    const bool failed = was_written(file) && HIT(close);
-    const int error = errno, status = next(file);
-    if (!failed)
-        return status;
-    errno = error;
-    return -1;
-}
-
-int fclose(FILE *file)
-{
-    NEXT(fclose)
-    const bool failed = was_written(fileno(file)) && HIT(close);
-    const int error = errno, status = next(file);
-    if (!failed)
-        return status;
-    errno = error;
-    return EOF;
-}
+#define CLOSE(name, type, number)                                                                  \
+    int name(type file)                                                                            \
+    {                                                                                              \
+        NEXT(name)                                                                                 \
+        const bool failed = was_written(number) && HIT(close);                                     \
+        const int error = errno, status = next(file);                                              \
+        if (!failed)                                                                               \
+            return status;                                                                         \
+        errno = error;                                                                             \
+        return -1; /* EOF too */                                                                   \
+    }
+CLOSE(close, int, file)
+CLOSE(fclose, FILE *, fileno(file))
