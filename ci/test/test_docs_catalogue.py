@@ -13,8 +13,7 @@ CASE, OTHER = "pass=fwd dtype=bf16 mask=causal", "pass=fwd dtype=bf16"
 EXPANDED = page.cases_of
 
 
-def row(version, case=CASE, verdict="nan", grade="measured", cls=None, **change):
-    reason = {"reason": {"class": cls, "text": "no"}} if cls else {}
+def row(version, case=CASE, verdict="nan", grade="measured", **change):
     return {
         "case": case,
         "build": f"{version}-jit-cu13",
@@ -27,117 +26,70 @@ def row(version, case=CASE, verdict="nan", grade="measured", cls=None, **change)
         "attempt": 1,
         "run": "r1",
         "engines": [],
-        **reason,
         **change,
     }
 
 
+def record(*rows):
+    head = {"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}}
+    return synthetic.text([head, *rows, {"end": {"run": "r1", "complete": True}}])
+
+
 class Catalogue(unittest.TestCase):
     def judge(self, *rows, about="", verdicts=("nan",), reported="any", seen=""):
-        entry = catalogue.Entry(
-            "e", "failure", about, verdicts, reported, seen, affected={CASE}, controls={OTHER}
-        )
+        said = ("failure", about, verdicts, reported, seen)
+        entry = catalogue.Entry("e", *said, affected={CASE}, controls={OTHER})
         with tempfile.TemporaryDirectory() as folder:
-            lines = [
-                {"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}},
-                *rows,
-                {"end": {"run": "r1", "complete": True}},
-            ]
-            store = support.store(folder, synthetic.text(lines))
+            store = support.store(folder, record(*rows))
         return catalogue.Judged(entry, catalogue.answers(store))
 
-    def test_it_is_reproduced_where_a_control_passed(self):
-        judged = self.judge(row("9.19.0"), row("9.19.0", OTHER, "pass"))
-        self.assertEqual((judged.state, judged.broken_on_gpu), ("reproduced", True))
-
-    def test_without_a_control_or_with_one_that_ends_so_it_is_not(self):
-        self.assertEqual(self.judge(row("9.19.0")).state, "not reproduced")
-        self.assertEqual(self.judge(row("9.19.0"), row("9.19.0", OTHER)).state, "not reproduced")
-        self.assertEqual(
-            self.judge(row("9.19.0"), row("9.20.0", OTHER, "pass")).state, "not reproduced"
-        )
-
-    def test_where_a_control_of_the_same_pass_broke_it_is_another_failure(self):
-        rows = (row("9.19.0"), row("9.27.0", verdict="pass"))
-        self.assertEqual(self.judge(*rows, row("9.19.0", OTHER, "wrong")).state, "not reproduced")
-        self.assertEqual(self.judge(*rows, row("9.19.0", OTHER, "pass")).state, "reproduced")
-
-    def test_a_version_that_is_right_stands_for_a_control(self):
-        self.assertEqual(
-            self.judge(row("9.19.0"), row("9.27.0", verdict="pass")).state, "reproduced"
-        )
-
-    def test_outside_its_range_nothing_is_reproduced(self):
-        rows = (row("9.19.0"), row("9.19.0", OTHER, "pass"))
-        self.assertEqual(self.judge(*rows, reported="cudnn<9.10.0").state, "untested")
-        self.assertEqual(
-            self.judge(*rows, reported="cudnn<9.10.0", seen="cudnn<9.20.0").state, "reproduced"
-        )
-
-    def test_what_ends_so_everywhere_behind_the_range_does_not_show_it(self):
-        good = row("9.19.0", OTHER, "pass")
-        self.assertEqual(
-            self.judge(row("9.19.0"), good, row("9.27.0"), reported="cudnn<9.20.0").state,
-            "not reproduced",
-        )
-        self.assertEqual(
-            self.judge(
-                row("9.19.0"), good, row("9.27.0", verdict="pass"), reported="cudnn<9.20.0"
-            ).state,
-            "reproduced",
-        )
+    def test_it_is_reproduced_where_a_control_or_another_version_was_right(self):
+        bad, good = row("9.19.0"), row("9.19.0", OTHER, "pass")
+        right = row("9.27.0", verdict="pass")
+        self.assertTrue(self.judge(bad, good).broken_on_gpu)
+        everything = CASE + " engine=all", OTHER + " engine=all"
+        all_bad = row("9.19.0", everything[0], config=1)
+        all_good = row("9.19.0", everything[1], "pass", config=0)
+        old = {"reported": "cudnn<9.10.0"}
+        design = {"about": "design", "verdicts": ("pass",)}
+        for what, rows, about, state in (
+            ("a control passed", (bad, good), {}, "reproduced"),
+            ("of every engine too", (all_bad, all_good), {}, "reproduced"),
+            ("no control", (bad,), {}, "not reproduced"),
+            ("a control ends so", (bad, row("9.19.0", OTHER)), {}, "not reproduced"),
+            ("of another version", (bad, row("9.20.0", OTHER, "pass")), {}, "not reproduced"),
+            ("a control broke", (bad, right, row("9.19.0", OTHER, "wrong")), {}, "not reproduced"),
+            ("a version is right", (bad, right), {}, "reproduced"),
+            ("outside its range", (bad, good), old, "untested"),
+            ("seen later", (bad, good), {**old, "seen": "cudnn<9.20.0"}, "reproduced"),
+            (
+                "it ends so behind the range",
+                (bad, good, row("9.27.0")),
+                {"reported": "cudnn<9.20.0"},
+                "not reproduced",
+            ),
+            ("right behind it", (bad, good, right), {"reported": "cudnn<9.20.0"}, "reproduced"),
+            ("nobody ran it", (row("9.19.0", verdict="pass", grade="decided"),), {}, "untested"),
+            ("a design is right", (row("9.19.0", verdict="pass"),), design, "confirmed"),
+            ("it is wrong", (row("9.19.0", verdict="wrong"),), design, "not reproduced"),
+        ):
+            self.assertEqual(self.judge(*rows, **about).state, state, what)
 
     def test_a_refusal_counts_when_cudnn_made_it(self):
-        for cls, state in (
-            ("unsupported", "reproduced"),
-            ("policy", "not reproduced"),
-            ("bad_problem", "not reproduced"),
-        ):
-            rows = (
-                row("9.8.0", verdict="unsupported", grade="decided", cls=cls),
-                row("9.8.0", OTHER, "pass", "decided"),
-            )
-            self.assertEqual(self.judge(*rows, verdicts=("unsupported",)).state, state, cls)
-
-    def test_a_refusal_by_what_we_know_of_a_version_is_not_cudnns(self):
         ours = "deterministic: nothing is known to repeat on sm_90 with cuDNN 9.8.0"
-        for status, text, state in (
-            (None, ours, "not reproduced"),
-            (None, "Only D=128 for BPROP fp8 FMHA", "reproduced"),
-            ("CUDNN_STATUS_NOT_SUPPORTED", "d: no", "reproduced"),
+        for cls, status, text, state in (
+            ("unsupported", "", "no", "reproduced"),
+            ("policy", "", "no", "not reproduced"),
+            ("bad_problem", "", "no", "not reproduced"),
+            ("unsupported", "", ours, "not reproduced"),  # by what we know of a version
+            ("unsupported", "", "Only D=128 for BPROP fp8 FMHA", "reproduced"),
+            ("unsupported", "CUDNN_STATUS_NOT_SUPPORTED", "d: no", "reproduced"),
         ):
-            reason = {
-                "class": "unsupported",
-                "text": text,
-                **({"status": status} if status else {}),
-            }
-            rows = (
-                row("9.8.0", verdict="unsupported", grade="decided", reason=reason),
-                row("9.8.0", OTHER, "pass", "decided"),
-            )
-            self.assertEqual(self.judge(*rows, verdicts=("unsupported",)).state, state, text)
-
-    def test_a_yes_that_nobody_ran_says_nothing_of_numbers(self):
-        self.assertEqual(
-            self.judge(row("9.19.0", verdict="pass", grade="decided")).state, "untested"
-        )
-
-    def test_a_design_is_confirmed_by_a_run_that_is_right(self):
-        self.assertEqual(
-            self.judge(row("9.19.0", verdict="pass"), about="design", verdicts=("pass",)).state,
-            "confirmed",
-        )
-        self.assertEqual(
-            self.judge(row("9.19.0", verdict="wrong"), about="design", verdicts=("pass",)).state,
-            "not reproduced",
-        )
-
-    def test_engine_all_asks_the_same_question(self):
-        judged = self.judge(
-            row("9.19.0", CASE + " engine=all", config=1),
-            row("9.19.0", OTHER + " engine=all", "pass", config=0),
-        )
-        self.assertEqual(judged.state, "reproduced")
+            reason = {"class": cls, "text": text, **({"status": status} if status else {})}
+            refused = row("9.8.0", verdict="unsupported", grade="decided", reason=reason)
+            rows = (refused, row("9.8.0", OTHER, "pass", "decided"))
+            judged = self.judge(*rows, verdicts=("unsupported",))
+            self.assertEqual(judged.state, state, (cls, text))
 
     def test_the_command_says_by_its_exit_code_whether_anything_reproduced(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -148,21 +100,13 @@ class Catalogue(unittest.TestCase):
             )
             page.cases_of = lambda path: [(CASE, "e"), (OTHER, "e/controls")]
             self.addCleanup(setattr, page, "cases_of", EXPANDED)
-            record = Path(folder) / "r.jsonl"
+            made = Path(folder) / "r.jsonl"
             for verdict, code in (("nan", 0), ("pass", 1)):
-                record.write_text(
-                    synthetic.text(
-                        [
-                            {"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}},
-                            row("9.19.0", verdict=verdict),
-                            row("9.19.0", OTHER, "pass"),
-                            {"end": {"run": "r1", "complete": True}},
-                        ]
-                    )
-                )
-                self.assertEqual(printed("catalogue", "--known", folder, record)[0], code)
+                rows = row("9.19.0", verdict=verdict), row("9.19.0", OTHER, "pass")
+                made.write_text(record(*rows))
+                self.assertEqual(printed("catalogue", "--known", folder, made)[0], code)
             head.write_text("title: y\nkind: odd\n")
-            code, _, said = printed("catalogue", "--known", folder, record)
+            code, _, said = printed("catalogue", "--known", folder, made)
             self.assertEqual(code, 2)
             self.assertIn("e.known:2: kind: 'odd' is none of", said)
 

@@ -5,11 +5,10 @@ import os
 import re
 import shutil
 import tempfile
-import unittest
 
 import e2e
 
-BUILDS = f"{e2e.OLD},{e2e.NEW}"
+ASKED = ("--cudnn", f"{e2e.OLD},{e2e.NEW}")
 RULES = """
 project: test 1.0
 rule: t/8
@@ -39,42 +38,37 @@ untestable: no case can say it
 """
 
 
-class Audit(unittest.TestCase):
+class Audit(e2e.TestCase):
     @classmethod
     def setUpClass(cls):
         """Asks cuDNN about RULES once; the tests judge copies of that record."""
         for build in (e2e.OLD, e2e.NEW):
             e2e.need(build)
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.rules, cls.asked_record = (
-            os.path.join(folder.name, "x.claims"),
-            os.path.join(folder.name, "asked.jsonl"),
-        )
+        cls.kept = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.kept)
+        cls.rules, record = os.path.join(cls.kept, "x.claims"), os.path.join(cls.kept, "asked")
         with open(cls.rules, "w", encoding="utf-8") as file:
             file.write(RULES)
-        cls.asked = e2e.facts(
-            "audit",
-            cls.rules,
-            "--json",
-            "--cudnn",
-            BUILDS,
-            "--device",
-            "h100-sxm,sm100-spec",
-            "-o",
-            cls.asked_record,
-        )
+        words = (*ASKED, "--device", "h100-sxm,sm100-spec", "-o", record)
+        cls.asked = e2e.facts("audit", cls.rules, "--json", *words)
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.record = os.path.join(self.folder.name, "r.jsonl")
-        shutil.copy(self.asked_record, self.record)
+        super().setUp()
+        self.record = self.path("r.jsonl")
+        shutil.copy(os.path.join(self.kept, "asked"), self.record)
 
-    def audit(self, *more, devices="h100-sxm,sm100-spec"):
-        return e2e.facts(
-            "audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", self.record, "--overwrite"
-        )
+    def judged(self, *words, rules="", records=()):
+        """What is said of records, of this test's unless others are named."""
+        named = [word for record in records or (self.record,) for word in ("--from", record)]
+        return e2e.facts("audit", rules or self.rules, *words, *named)
+
+    def audit(self, *words, devices="h100-sxm"):
+        record = self.path("new.jsonl")
+        return e2e.facts("audit", *words, *ASKED, "--device", devices, "-o", record, "--overwrite")
+
+    def lines(self):
+        with open(self.record, encoding="utf-8") as file:
+            return file.readlines()
 
     def test_each_rule_gets_the_word_that_the_versions_give_it(self):
         done = self.asked
@@ -101,133 +95,88 @@ class Audit(unittest.TestCase):
         self.assertIn("PyTorch main@001f694a: 1 rule: 1 agrees", done.out)
 
     def test_markdown_counts_and_names_what_disagrees(self):
-        done = e2e.facts("audit", self.rules, "--markdown", "--from", self.record)
+        done = self.judged("--markdown")
         self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
         self.assertIn("## Too loose", done.out)
         self.assertIn("- **t/loose** (decision): ", done.out)
 
     def test_its_page_has_the_rules_that_disagree_beside_the_decisions(self):
-        done = e2e.facts(
-            "audit",
-            self.rules,
-            "--from",
-            self.record,
-            "--page",
-            os.path.join(self.folder.name, "page"),
-        )
-        self.assertIn(f"page: {self.folder.name}/page/index.html", done.text)
-        with open(os.path.join(self.folder.name, "page", "index.html"), encoding="utf-8") as file:
-            data = json.loads(
-                re.search(
-                    '<script type="application/json" id="data">(.*?)</script>', file.read(), re.S
-                )[1]
-            )
+        done = self.judged("--page", self.path("page"))
+        self.assertIn(f"page: {self.folder}/page/index.html", done.text)
+        with open(self.path("page", "index.html"), encoding="utf-8") as file:
+            form = '<script type="application/json" id="data">(.*?)</script>'
+            data = json.loads(re.search(form, file.read(), re.S)[1])
         found = {(one["id"], one["word"]): len(one["shown"]) for one in data["audit"]}
-        self.assertEqual(
-            found, {("t/strict", "accepted, numbers not known"): 4, ("t/loose", "too loose"): 1}
-        )
+        strict = ("t/strict", "accepted, numbers not known")
+        self.assertEqual(found, {strict: 4, ("t/loose", "too loose"): 1})
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
-        asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)
-        words = [
-            [
-                {
-                    k: x.get(k)
-                    for k in ("rule", "device", "first", "last", "verdict", "case", "backend")
-                }
-                for x in map(json.loads, done.out.splitlines())
-                if x["verdict"] != "untestable"
-            ]
-            for done in (asked, again)
+        keys = ("rule", "device", "first", "last", "verdict", "case", "backend")
+        again = self.judged("--json")
+        found = [
+            [[one.get(key) for key in keys] for one in map(json.loads, done.out.splitlines())]
+            for done in (self.asked, again)
         ]
-        self.assertEqual(again.status, asked.status, again.text)
-        self.assertEqual(words[0], words[1])
+        self.assertEqual(again.status, self.asked.status, again.text)
+        asked, judged = ([one for one in words if one[4] != "untestable"] for words in found)
+        self.assertEqual(asked, judged)
 
     def test_several_records_are_judged_as_one(self):
-        with open(self.record, encoding="utf-8") as file:
-            lines = file.readlines()
-        parts = [os.path.join(self.folder.name, f"part{i}.jsonl") for i in range(2)]
+        lines = self.lines()
         rows = [line for line in lines if '"verdict"' in line]
-        for i, part in enumerate(parts):
-            with open(part, "w", encoding="utf-8") as file:
-                file.writelines(
-                    line for line in lines if '"verdict"' not in line or rows.index(line) % 2 == i
-                )
-        whole = e2e.facts("audit", self.rules, "--json", "--from", self.record)
-        again = e2e.facts("audit", self.rules, "--json", "--from", parts[0], "--from", parts[1])
+        parts = []
+        for i in range(2):
+            kept = [line for line in lines if line not in rows or rows.index(line) % 2 == i]
+            parts.append(self.write(f"part{i}.jsonl", "".join(kept)))
+        whole, again = self.judged("--json"), self.judged("--json", records=parts)
         self.assertEqual((again.status, again.out), (whole.status, whole.out), again.text)
-        self.assertNotEqual(
-            e2e.facts("audit", self.rules, "--json", "--from", parts[1]).out, whole.out
-        )
+        self.assertNotEqual(self.judged("--json", records=parts[1:]).out, whole.out)
 
     def test_what_ran_and_was_right_is_too_strict(self):
-        with open(self.record, encoding="utf-8") as file:
-            lines = (
-                file.read()
-                .replace('"grade":"decided"', '"grade":"measured"')
-                .replace(" guards=off", " engine=all guards=off")
-            )
-        with open(self.record, "w", encoding="utf-8") as file:
-            file.write(lines)
-        done = e2e.facts("audit", self.rules, "--from", self.record)
-        self.assertEqual(done.status, 1, done.text)
-        self.assertIn(
-            "too strict: the rule refuses a case that every offered engine computes right\n  t/strict (decision)",
-            done.out,
-        )
+        text = "".join(self.lines()).replace('"grade":"decided"', '"grade":"measured"')
+        self.write("r.jsonl", text.replace(" guards=off", " engine=all guards=off"))
+        done = self.judged()
+        self.assertStatus(done, 1)
+        strict = "too strict: the rule refuses a case that every offered engine computes right"
+        self.assertIn(strict + "\n  t/strict (decision)", done.out)
 
     def test_a_record_without_these_rules_or_of_nothing_is_said(self):
-        self.assertEqual(e2e.facts("audit", "fe/C12", "--from", self.record).status, 5)
-        self.assertEqual(
-            e2e.facts("audit", self.rules, "--from", self.rules).status, 2
-        )  # no record
-        self.assertEqual(e2e.facts("audit", "--from", self.record, "--cudnn", e2e.NEW).status, 2)
+        self.assertStatus(self.judged(rules="fe/C12"), 5)
+        self.assertStatus(self.judged(records=[self.rules]), 2)  # no record
+        self.assertStatus(e2e.facts("audit", "--from", self.record, "--cudnn", e2e.NEW), 2)
         for command in ("audit", "calibrate"):  # as merge, report and diff
-            self.assertEqual(e2e.facts(command, "--from", self.record + ".not").status, 2, command)
+            self.assertStatus(e2e.facts(command, "--from", self.record + ".not"), 2)
 
     def test_bad_input_is_one_line_with_its_place(self):
-        for text, place in (
+        dims = "d.qk%8!=0"
+        for refuse, edge, place in (
+            ("mas=causal", "", ":5:9: no key 'mas'"),
+            (dims + " & sm=90 &", "", ":5:28: expected a key"),
+            ("sm=90", "pass=fwd | d=100 | dd=104", ":6:26: dd is not a key"),
             (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n",
-                ":5:9: no key 'mas'",
-            ),
-            (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0 & sm=90 &\n",
-                ":5:28: expected a key",
-            ),
-            (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: sm=90\nedge: pass=fwd | d=100 | dd=104\n",
-                ":6:26: dd is not a key",
-            ),
-            (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n",
+                dims,
+                "pass=fwd s=1..65 | d=100 | d=104",
                 ":6:1: a rule has at most 64 pairs of cases",
             ),
             (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk%8!=0\nedge: pass=fwd | d=100,101 | d=104\n",
-                ":6:1: both sides of an edge need the same number of cases",
+                dims,
+                "pass=fwd | d=100,101 | d=104",
+                ":6:1: both sides of an edge need the same number",
             ),
-            (
-                "project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
-                ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule",
-            ),
+            ("d.qk>128", "pass=fwd | d=64 | d=32", ":6:1: x/1 has no edge here: pass=fwd"),
         ):
-            bad = os.path.join(self.folder.name, "x.claims")
-            with open(bad, "w", encoding="utf-8") as file:
-                file.write(text)
-            done = self.audit(bad)
-            self.assertEqual((done.status, done.out, done.err.count("\n")), (2, "", 1))
-            self.assertTrue(done.err.startswith(bad + place), done.err)
+            edge = f"edge: {edge}\n" if edge else ""
+            rule = f"project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: {refuse}\n{edge}"
+            bad = self.write("x.claims", rule)
+            self.assertOneLine(self.audit(bad), 2, bad + place)
 
     def test_what_selects_nothing_or_is_unknown_is_said(self):
-        self.assertEqual(self.audit("fe/H04", "--where", "mask=causal").status, 5)
-        self.assertEqual(self.audit("fe/H04", "--where", "mas=causal").status, 2)
-        unknown = self.audit("fe/H4")
-        self.assertEqual(unknown.status, 2)
-        self.assertIn("did you mean fe/H04?", unknown.err)
-        self.assertEqual(e2e.facts("audit", "fe/H04", "--cudnn", "9.99.0").status, 2)
-        self.assertEqual(self.audit("fe/H04", devices="cpu").status, 2)
-        self.assertEqual(self.audit("fe/H04", devices="h100-sxm,0").status, 2)
+        self.assertStatus(self.audit("fe/H04", "--where", "mask=causal"), 5)
+        self.assertStatus(self.audit("fe/H04", "--where", "mas=causal"), 2)
+        self.assertOneLine(self.audit("fe/H4"), 2, "did you mean fe/H04?")
+        self.assertStatus(e2e.facts("audit", "fe/H04", "--cudnn", "9.99.0"), 2)
+        for devices in ("cpu", "h100-sxm,0"):
+            self.assertStatus(self.audit("fe/H04", devices=devices), 2)
 
 
 if __name__ == "__main__":

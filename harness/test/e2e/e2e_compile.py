@@ -12,59 +12,36 @@ import e2e
 CASE = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64"
 
 
+def started(words, environment):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([e2e.FACTS, *words], env=environment, **pipes)
+
+
 class Many(e2e.TestCase):
     CASES = "pass=fwd,bwd dtype=bf16 b=1 h=2 s=128 d=64,100"
 
     def test_processes_share_a_cache_and_a_folder(self):
         """A new cache: each makes the user's key, and one of them wins. Two by day, eight in the night."""
-        count = len(e2e.some(range(8), of=4))
-        os.makedirs(self.path("cache", "facts"))
-        os.symlink(
-            os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir)),
-            self.path("cache", "facts", "cudnn"),
-        )
+        count, cache = len(e2e.some(range(8), of=4)), self.path("cache", "facts")
+        os.makedirs(cache)
+        builds = os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir))
+        os.symlink(builds, os.path.join(cache, "cudnn"))
         plans, more = self.path("plans"), e2e.environment(XDG_CACHE_HOME=self.path("cache"))
-        words = [
-            e2e.FACTS,
-            "compile",
-            self.CASES,
-            "--cudnn",
-            e2e.NEW,
-            "-j",
-            "1",
-            "--plan-dir",
-            plans,
-        ]
-        every = [
-            subprocess.Popen(
-                [*words, "-o", self.path(f"r{n}")],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env=more,
-            )
-            for n in range(count)
-        ]
-        for process in every:
+        words = ["compile", self.CASES, "--cudnn", e2e.NEW, "-j1", "--plan-dir", plans, "-o"]
+        for process in [started([*words, self.path(f"r{n}")], more) for n in range(count)]:
             said = process.communicate(timeout=300)[0]
             self.assertEqual(process.returncode, 0, said)
             self.assertNotIn("could not be used", said)
-        rows = [
-            sorted((row["case"], row["verdict"]) for row in e2e.Record(self.path(f"r{n}")).rows)
-            for n in range(count)
-        ]
+        records = [e2e.Record(self.path(f"r{n}")).rows for n in range(count)]
+        rows = [sorted((row["case"], row["verdict"]) for row in found) for found in records]
         self.assertEqual(len(rows[0]), 4)
         self.assertEqual(rows, count * rows[:1])
-        self.assertEqual(
-            sorted(name.split(".", 1)[1] for name in os.listdir(plans)),
-            3 * ["plan"] + 2 * ["refusal"],
-            "one more is of the backward's own forward, and nothing is half written",
-        )
-        self.assertEqual(sorted(os.listdir(self.path("cache", "facts"))), ["cudnn", "plan.key"])
-        done = subprocess.run(
-            [*words, "-o", self.path("last")], capture_output=True, text=True, env=more, check=False
-        )
-        self.assertIn("plans: 0 compiled, 2 loaded; refusals loaded: 2", done.stdout + done.stderr)
+        # One more is of the backward's own forward, and nothing is half written.
+        kinds = sorted(name.split(".", 1)[1] for name in os.listdir(plans))
+        self.assertEqual(kinds, 3 * ["plan"] + 2 * ["refusal"])
+        self.assertEqual(sorted(os.listdir(cache)), ["cudnn", "plan.key"])
+        said = started([*words, self.path("last")], more).communicate(timeout=300)[0]
+        self.assertIn("plans: 0 compiled, 2 loaded; refusals loaded: 2", said)
 
 
 class Compile(e2e.TestCase):
@@ -89,20 +66,11 @@ class Compile(e2e.TestCase):
         else:
             shutil.copytree(os.path.join(Compile.made, "plans"), self.plans)
 
-    def command(self, *more, status=0):
-        done = e2e.facts(
-            "compile",
-            self.CASES,
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--plan-dir",
-            self.plans,
-            "--overwrite",
-            "-o",
-            self.path("r"),
-            *more,
-        )
-        self.assertStatus(done, status)
+    def command(self, *more, command=("compile",), plans=None, cases=None):
+        words = (*command, cases or self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--overwrite")
+        place = ("--plan-dir", plans or self.plans, "-o", self.path("r"))
+        done = e2e.facts(*words, *place, *more)
+        self.assertStatus(done, 0)
         return done
 
     def counts(self, done):
@@ -115,38 +83,13 @@ class Compile(e2e.TestCase):
         second = self.command()
         self.assertEqual(self.counts(second), (0, 2, 2))
         self.assertNotIn("before", second.text)
-        own = e2e.facts(
-            "compile",
-            self.CASES,
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--plan-dir",
-            self.path("own"),
-            "--with",
-            "policy=any",
-            "-o",
-            self.path("o"),
-        )
-        self.assertEqual(
-            self.counts(own), (2, 0, 0), "a plan of the math backend needs no compiler"
-        )
-        later = e2e.facts(
-            "decide",
-            self.CASES,
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--plan",
-            "--plan-dir",
-            self.plans,
-            "--overwrite",
-            "-o",
-            self.path("r"),
-        )
-        self.assertEqual(self.counts(later), (0, 2, 2))
+        own = self.command("--with", "policy=any", plans=self.path("own"))
+        self.assertEqual(self.counts(own), (2, 0, 0), "a plan of math needs no compiler")
+        self.assertEqual(self.counts(self.command(command=("decide", "--plan"))), (0, 2, 2))
 
     def test_each_shard_makes_its_part(self):
         parts = [
-            self.counts(self.command("--shard", f"{i}/2", status=0))
+            self.counts(self.command("--shard", f"{i}/2"))
             for i in (1, 2)
             if e2e.facts("list", self.CASES, "--shard", f"{i}/2").out
         ]
@@ -155,23 +98,10 @@ class Compile(e2e.TestCase):
 
     def test_plans_that_do_not_fit_are_counted(self):
         self.make()
-        done = e2e.facts(
-            "compile",
-            "pass=fwd b=1 h=2 s=256 d=64",
-            "--cudnn",
-            e2e.NEW,
-            "--device",
-            "h200-sxm",
-            "--plan-dir",
-            self.plans,
-            "-o",
-            self.path("other"),
-        )
+        done = self.command("--device", "h200-sxm", cases="pass=fwd b=1 h=2 s=256 d=64")
         self.assertEqual(self.counts(done), (1, 0, 0))
-        self.assertIn(
-            "the folder had 2 plans before; a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU",
-            done.text,
-        )
+        fits = "a plan fits one build of FACTS, one of cuDNN and NVRTC, and one kind of GPU"
+        self.assertIn(f"the folder had 2 plans before; {fits}", done.text)
 
     def test_a_damaged_file_is_one_line(self):
         self.make()
@@ -182,10 +112,8 @@ class Compile(e2e.TestCase):
         done = self.command()
         self.assertEqual(self.counts(done), (1, 0, 1))
         (said,) = [line for line in done.err.splitlines() if "--plan-dir" in line]
-        self.assertRegex(
-            said,
-            r"^facts: --plan-dir: 1 file could not be used and was made again; the first: \S+\.plan: is damaged$",
-        )
+        made = "1 file could not be used and was made again; the first: "
+        self.assertRegex(said, rf"^facts: --plan-dir: {made}\S+\.plan: is damaged$")
 
     def test_the_folder_has_to_be_named(self):
         self.assertOneLine(e2e.facts("compile", self.CASES), 2, "--plan-dir")
@@ -207,25 +135,16 @@ class Sealed(e2e.TestCase):
             os.symlink(os.path.join(user, "facts", part), self.path(name, "facts", part))
         return self.path(name)
 
-    def compile(self, *more, cache=None, folder="--plan-dir"):
-        done = e2e.facts(
-            "decide",
-            CASE,
-            "--plan",
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            folder,
-            self.plans,
-            "--overwrite",
-            "-o",
-            self.path("r"),
-            *more,
-            XDG_CACHE_HOME=cache or self.cache,
-        )
-        row = (
-            (e2e.Record(self.path("r")).rows or [{}])[-1] if os.path.exists(self.path("r")) else {}
-        )
-        return done, row
+    def compile(self, *more, case=CASE, cache=None, folder="--plan-dir"):
+        words = ("--plan", "--cudnn", e2e.need(e2e.NEW).name, folder, self.plans, "--overwrite")
+        given = {"XDG_CACHE_HOME": cache or self.cache}
+        done = e2e.facts("decide", case, *words, "-o", self.path("r"), *more, **given)
+        rows = e2e.Record(self.path("r")).rows if os.path.exists(self.path("r")) else []
+        return done, (rows or [{}])[-1]
+
+    def put(self, name, content):
+        with open(self.path("plans", name), "wb") as file:
+            file.write(content)
 
     def content(self):
         (name,) = os.listdir(self.plans)
@@ -237,53 +156,25 @@ class Sealed(e2e.TestCase):
         name, good = self.content()
         for at in e2e.some((0, 9, 17, 47, 60, 200, 48, len(good) // 2, len(good) - 1), of=3):
             bad = good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :]
-            with open(self.path("plans", name), "wb") as file:
-                file.write(bad)
+            self.put(name, bad)
             done, row = self.compile()
             self.assertStatus(done, 0)
             self.assertNotIn("plan_loaded", row, at)
             self.assertTrue(row["not_loaded"].startswith(name), at)
-            self.assertEqual(
-                self.content()[1] == bad,
-                at < 16,
-                "mark and key: somebody else's, which we leave alone",
-            )
+            # Mark and key: somebody else's, which we leave alone.
+            self.assertEqual(self.content()[1] == bad, at < 16)
         self.assertTrue(self.compile()[1].get("plan_loaded"))
 
     def test_under_another_name_it_is_another_plan(self):
         self.compile()
         name, good = self.content()
         other = CASE.replace("s=128", "s=256")
-        e2e.facts(
-            "decide",
-            other,
-            "--plan",
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--plan-dir",
-            self.plans,
-            "-o",
-            self.path("o"),
-            XDG_CACHE_HOME=self.cache,
-        )
+        self.compile(case=other)
         (second,) = set(os.listdir(self.plans)) - {name}
-        with open(self.path("plans", second), "wb") as file:
-            file.write(good)
-        done = e2e.facts(
-            "decide",
-            other,
-            "--plan",
-            "--cudnn",
-            e2e.need(e2e.NEW).name,
-            "--plan-dir",
-            self.plans,
-            "--overwrite",
-            "-o",
-            self.path("o"),
-            XDG_CACHE_HOME=self.cache,
-        )
+        self.put(second, good)
+        done, row = self.compile(case=other)
         self.assertStatus(done, 0)
-        self.assertIn(second + ": is damaged", e2e.Record(self.path("o")).rows[0]["not_loaded"])
+        self.assertIn(second + ": is damaged", row["not_loaded"])
 
     def test_of_another_user_it_is_left_alone_unless_it_is_trusted_and_the_record_says_so(self):
         self.compile(cache=self.cache_of("theirs"))
@@ -297,9 +188,8 @@ class Sealed(e2e.TestCase):
         done, row = self.compile(folder="--trust-plans")
         self.assertStatus(done, 0)
         self.assertTrue(row["plan_loaded"])
-        self.assertEqual(
-            e2e.Record(self.path("r")).runs[0]["trusted_plans"], os.path.realpath(self.plans)
-        )
+        trusted = e2e.Record(self.path("r")).runs[0]["trusted_plans"]
+        self.assertEqual(trusted, os.path.realpath(self.plans))
 
     def test_the_key_is_the_users_alone(self):
         self.compile()
@@ -313,9 +203,8 @@ class Sealed(e2e.TestCase):
         self.assertOneLine(self.compile()[0], 3, key)
 
     def test_two_folders_are_bad_input(self):
-        self.assertOneLine(
-            self.compile("--trust-plans", self.path("other"))[0], 2, "give one folder"
-        )
+        two = self.compile("--trust-plans", self.path("other"))[0]
+        self.assertOneLine(two, 2, "give one folder")
 
 
 if __name__ == "__main__":

@@ -29,9 +29,8 @@ def is_dead(pid):
 
 
 def answer(row):
-    return row["verdict"], tuple(
-        (e["mode"], e["index"], e["config"]) for e in row.get("engines", ())
-    )
+    engines = [(e["mode"], e["index"], e["config"]) for e in row.get("engines", ())]
+    return row["verdict"], engines
 
 
 class Deaths(e2e.TestCase):
@@ -44,22 +43,9 @@ class Deaths(e2e.TestCase):
             return b'"verdict"' in file.read()
 
     def start(self, *more, **environment):
-        command = [
-            e2e.FACTS,
-            "decide",
-            *e2e.some(["smoke", MORE]),
-            "--cudnn",
-            BUILDS,
-            "--device",
-            "h100-sxm",
-            "-j",
-            "2",
-            "-o",
-            self.path("r"),
-            *more,
-        ]
+        words = ["--cudnn", BUILDS, "--device", "h100-sxm", "-j2", "-o", self.path("r"), *more]
         return subprocess.Popen(
-            command,
+            [e2e.FACTS, "decide", *e2e.some(["smoke", MORE]), *words],
             env=e2e.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -116,27 +102,23 @@ class Deaths(e2e.TestCase):
         for attempt in range(2):
             size = os.path.getsize(self.path("r")) if attempt else 0
             with self.start(*(["--resume"] if attempt else [])) as program:
-                e2e.wait_for(
-                    lambda: os.path.exists(self.path("r")) and self.rows_after(size), program
-                )
+                ready = lambda: os.path.exists(self.path("r")) and self.rows_after(size)
+                e2e.wait_for(ready, program)
                 workers = children(program.pid)
                 program.kill()
                 program.communicate(timeout=300)
             until = time.monotonic() + 300
             while not all(is_dead(pid) for pid in workers) and time.monotonic() < until:
                 time.sleep(0.02)
-            self.assertTrue(
-                all(is_dead(pid) for pid in workers), "workers outlive their supervisor"
-            )
+            outlived = [pid for pid in workers if not is_dead(pid)]
+            self.assertEqual(outlived, [], "workers outlive their supervisor")
         with self.start("--resume") as program:
             out, err = program.communicate(timeout=300)
         self.assertEqual(program.returncode, 0, out[-1500:] + err[-500:])
         record, rows = self.rows()
         self.assertEqual(len(record.runs), 3)
-        self.assertEqual(
-            {key: answer(row) for key, row in rows.items()},
-            {key: answer(row) for key, row in whole.items()},
-        )
+        found, wanted = ({key: answer(row) for key, row in some.items()} for some in (rows, whole))
+        self.assertEqual(found, wanted)
         self.assertIs(record.ends[-1]["complete"], True)
 
 
@@ -148,17 +130,9 @@ class Vanished(e2e.TestCase):
             os.symlink(os.path.join(build.dir, name), os.path.join(folder, name))
         worker = self.write("worker", f"#!/bin/sh\nrm -rf '{folder}'\nexec '{e2e.WORKER}'\n")
         os.chmod(worker, stat.S_IRWXU)
-        done = e2e.facts(
-            "decide",
-            "pass=fwd,bwd dtype=bf16 d=64,72,100,256 mask=none,causal",
-            "--device",
-            "h100-sxm",
-            "--cudnn",
-            folder,
-            "-o",
-            self.path("r"),
-            FACTS_WORKER=worker,
-        )
+        cases = "pass=fwd,bwd dtype=bf16 d=64,72,100,256 mask=none,causal"
+        words = ("--device", "h100-sxm", "--cudnn", folder, "-o", self.path("r"))
+        done = e2e.facts("decide", cases, *words, FACTS_WORKER=worker)
         self.assertStatus(done, 3)
         rows = e2e.Record(self.path("r")).rows
         self.assertEqual([row["verdict"] for row in rows], ["inconclusive"] * 16)

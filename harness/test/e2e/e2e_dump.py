@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -59,6 +60,41 @@ RIGHT = [
 ]
 
 
+PLANT = {  # arguments: the file, and where or what
+    "sign": """path, kind = sys.argv[1:]
+x = np.load(path)
+f = x.reshape(-1)
+if kind == 'heads': x[:, [0, 1]] = x[:, [1, 0]]
+else:
+    v = np.load(path.replace('.npy', '_f32.npy')).reshape(-1) if kind == 'sign' else f
+    i = int(np.argmax(np.abs(np.where(np.isfinite(v), v, 0))))
+    f[i:i + 1].view(np.uint8)[-1] ^= 0x80
+np.save(path, x)
+""",
+    "five tolerances": """path, place = sys.argv[1].removesuffix('.npy'), int(sys.argv[2])
+x, want, bound, sigma = (np.load(path + end) for end in ('.npy', '.want.npy', '.bound.npy', '.sigma.npy'))
+due = np.flatnonzero(bound)
+at = due[place * (len(due) - 1) // 5]
+wrong = want.flat[at] + (5 if want.flat[at] >= 0 else -5) * min(bound.flat[at], 5.5 * sigma.flat[at])
+x.flat[at] = wrong if x.dtype == np.float16 else np.float32(wrong).view(np.uint32) + 0x8000 >> 16
+np.save(path + '.npy', x)
+""",
+    "last row": "x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)",
+    "offset": "x = np.load(sys.argv[1]); x[1] += int(sys.argv[2]); np.save(sys.argv[1], x)",
+}
+# What a dump has beside the outputs that every case has.
+FILES = {
+    "pass=fwd b=3 h=2 s=64 d=16 layout=thd padding=random": "q.packed o.packed q_offsets seq_len_kv o.want",
+    "pass=fwd b=2 h=2 s=5/100 d=16 paged=16": "page_table_k page_table_v k",
+    "pass=bwd b=1 h=2 s=32 d=16 softmax=sink dsink=1 alibi=1 scale=tensor": "sink dsink dsink.want alibi_slopes attn_scale",
+    "pass=fwd b=1 h=2 s=32 d=16 dropout=0.5": "seed offset keep",
+    "pass=fwd dtype=e4m3 b=1 h=2 s=32 d=16": "descale_q scale_s amax_o amax_o.want",
+    "pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64": "sf_q sf_v",
+    "pass=fwd b=1 h=2 s=300 d=32 blockmask=random": "block_mask",
+    "pass=fwd b=1 h=2 s=32 d=32 rope=1": "rope_q",
+}
+
+
 class Dump(e2e.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -70,10 +106,23 @@ class Dump(e2e.TestCase):
     def check(self, folder):
         return self.forks.run(os.path.join(folder, "check.py"))
 
-    def plant(self, text, *arguments):
-        self.assertStatus(
-            self.forks.run("import sys, numpy as np\n" + text, *arguments, code=True), 0
-        )
+    def fails(self, folder, name, what, place, status=1):
+        """With a mistake planted in a tensor, check.py fails for it; then the file is as it was."""
+        path = os.path.join(folder, name + ".npy")
+        with open(path, "rb") as file:
+            kept = file.read()
+        text = "import sys, numpy as np\n" + PLANT[what]
+        self.assertStatus(self.forks.run(text, path, place, code=True), 0)
+        done = self.check(folder)
+        self.assertStatus(done, status)
+        if status == 1:
+            self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
+        self.put(folder, name + ".npy", kept)
+        return done
+
+    def put(self, folder, name, content):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(content)
 
     def dumps(self, *cases):
         """{case: (its folder, its case.json)}, of one worker."""
@@ -91,261 +140,111 @@ class Dump(e2e.TestCase):
         with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
             return json.load(file)
 
-    def dump(self, case):
-        """By the command: with its folders, and check.py."""
-        folder = self.path("a", "b", f"{len(os.listdir(self.path()))}")
-        self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", folder), 0)
-        return folder, self.about(folder)
-
-    def names(self, case):
-        folder, _ = self.dump(case)
-        return set(os.listdir(folder))
+    def repro(self, case, folder, status=0):
+        """The command, which makes the folder with those above it, and check.py."""
+        done = e2e.facts("repro", case, "--device", "cpu", "--dump", folder)
+        self.assertStatus(done, status)
+        return done
 
     def test_right_answers_pass_and_the_reference_agrees(self):
         for case, (folder, _) in self.dumps(*e2e.some(RIGHT)).items():
             with self.subTest(case):
                 done = self.check(folder)
                 self.assertStatus(done, 0)
-                self.assertRegex(done.out, r"PASS\Z|PASS\n\Z")
-                found = [
-                    float(line.split(" by ")[1].split()[0])
-                    for line in done.out.splitlines()
-                    if "reference results differ" in line
-                ]
+                self.assertRegex(done.out, r"PASS\n?\Z")
+                found = re.findall(r"reference results differ.* by (\S+)", done.out)
                 self.assertTrue(found, done.out)
-                self.assertLess(max(found), 1e-9)
+                self.assertLess(max(map(float, found)), 1e-9)
 
     def test_wrong_answers_fail(self):
         """Heads exchanged, and the sign of one element: in each output of a few cases."""
-        plant = "\n".join(
-            [
-                "path, kind = sys.argv[1:]",
-                "x = np.load(path)",
-                "f = x.reshape(-1)",
-                "if kind == 'heads': x[:, [0, 1]] = x[:, [1, 0]]",
-                "else:",
-                "    v = np.load(path.replace('.npy', '_f32.npy')).reshape(-1) if kind == 'sign' else f",
-                "    i = int(np.argmax(np.abs(np.where(np.isfinite(v), v, 0))))",
-                "    f[i:i + 1].view(np.uint8)[-1] ^= 0x80",
-                "np.save(path, x)",
-            ]
-        )
-        cases = e2e.some(
-            (
-                RIGHT[0],
-                RIGHT[2],
-                RIGHT[12],
-                RIGHT[21],
-                RIGHT[23],
-                RIGHT[25],
-                RIGHT[26],
-                RIGHT[29],
-                RIGHT[31],
-            )
-        )
-        for case, (folder, about) in self.dumps(*cases).items():
-            plants = [
-                (name, kind)
-                for name, t in about["tensors"].items()
-                if t["output"]
-                for kind in ("sign", "heads")
-                if kind == "sign" or t["dim"][1] > 1
-            ]
-            plants += [
-                (name, "number") for name, array in about["arrays"].items() if array["output"]
-            ]
+        places = (0, 2, 12, 21, 23, 25, 26, 29, 31)
+        for case, (folder, about) in self.dumps(*e2e.some(RIGHT[i] for i in places)).items():
+            tensors = {name: t["dim"] for name, t in about["tensors"].items() if t["output"]}
+            plants = [(name, "sign") for name in tensors]
+            plants += [(name, "heads") for name, dim in tensors.items() if dim[1] > 1]
+            plants += [(name, "number") for name, a in about["arrays"].items() if a["output"]]
             for name, kind in plants:
                 with self.subTest(case=case, name=name, kind=kind):
-                    path = os.path.join(folder, name + ".npy")
-                    with open(path, "rb") as file:
-                        kept = file.read()
-                    self.plant(plant, path, kind)
-                    done = self.check(folder)
-                    self.assertStatus(done, 1)
-                    self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
-                    with open(path, "wb") as file:
-                        file.write(kept)
+                    self.fails(folder, name, "sign", kind)
 
     def test_a_dbias_that_is_off_by_five_tolerances_fails(self):
         """Of FACTS: its bound, or 5.5 of its deviations."""
-        plant = "\n".join(
-            [
-                "path, place = sys.argv[1], int(sys.argv[2])",
-                "x, want, bound, sigma = (np.load(path + end) for end in ('.npy', '.want.npy', '.bound.npy', '.sigma.npy'))",
-                "due = np.flatnonzero(bound)",
-                "at = due[place * (len(due) - 1) // 5]",
-                "wrong = want.flat[at] + (5 if want.flat[at] >= 0 else -5) * min(bound.flat[at], 5.5 * sigma.flat[at])",
-                "x.flat[at] = wrong if x.dtype == np.float16 else np.float32(wrong).view(np.uint32) + 0x8000 >> 16",
-                "np.save(path + '.npy', x)",
-            ]
-        )
         for case, (folder, _) in self.dumps(*e2e.some(CANCELLING)).items():
-            path = os.path.join(folder, "dbias")
-            with open(path + ".npy", "rb") as file:
-                kept = file.read()
             for place in range(6):
                 with self.subTest(case=case, place=place):
-                    self.plant(plant, path, place)
-                    done = self.check(folder)
-                    self.assertStatus(done, 1)
-                    self.assertRegex(done.out, r"(?m)^dbias .*FAIL$")
-                    with open(path + ".npy", "wb") as file:
-                        file.write(kept)
+                    self.fails(folder, "dbias", "five tolerances", place)
 
     def test_rows_behind_a_length_are_0_or_not_written(self):
-        plant = (
-            "x = np.load(sys.argv[1]); x[0, 0, -1] = int(sys.argv[2], 0); np.save(sys.argv[1], x)"
-        )
-        for case, name in (
-            ("pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30", "o"),
-            ("pass=bwd b=2 h=2 s=30 d=16 lens=20+30", "dk"),
-        ):
-            folder, _ = self.dump(case)
-            for code, status in (
-                ("0", 0),
-                ("0x7fa5", 0 if name == "o" else 1),
-                ("0x3e9a", 1),
-                ("0x7fc0", 1),
-            ):
+        forward = "pass=fwd b=2 h=2 s=1/30 d=16 lens=0+1/20+30"
+        backward = "pass=bwd b=2 h=2 s=30 d=16 lens=20+30"
+        folders = self.dumps(forward, backward)
+        for case, name, not_written in ((forward, "o", 0), (backward, "dk", 1)):
+            codes = {"0": 0, "0x7fa5": not_written, "0x3e9a": 1, "0x7fc0": 1}
+            for code, status in codes.items():
                 with self.subTest(case=case, code=code):
-                    self.plant(plant, os.path.join(folder, name + ".npy"), code)
-                    done = self.check(folder)
-                    self.assertStatus(done, status)
-                    if status:
-                        self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
+                    self.fails(folders[case][0], name, "last row", code, status)
 
     def test_every_tensor_is_there(self):
-        self.assertLessEqual(
-            {
-                "q.packed.npy",
-                "o.packed.npy",
-                "q_offsets.npy",
-                "seq_len_kv.npy",
-                "o.want.npy",
-                "case.json",
-                "check.py",
-            },
-            self.names("pass=fwd b=3 h=2 s=64 d=16 layout=thd padding=random"),
-        )
-        self.assertLessEqual(
-            {"page_table_k.npy", "page_table_v.npy", "k.npy"},
-            self.names("pass=fwd b=2 h=2 s=5/100 d=16 paged=16"),
-        )
-        self.assertLessEqual(
-            {"sink.npy", "dsink.npy", "dsink.want.npy", "alibi_slopes.npy", "attn_scale.npy"},
-            self.names("pass=bwd b=1 h=2 s=32 d=16 softmax=sink dsink=1 alibi=1 scale=tensor"),
-        )
-        self.assertLessEqual(
-            {"seed.npy", "offset.npy", "keep.npy"},
-            self.names("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5"),
-        )
-        self.assertLessEqual(
-            {"descale_q.npy", "scale_s.npy", "amax_o.npy", "amax_o.want.npy"},
-            self.names("pass=fwd dtype=e4m3 b=1 h=2 s=32 d=16"),
-        )
-        self.assertLessEqual(
-            {"sf_q.npy", "sf_v.npy"}, self.names("pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64")
-        )
-        self.assertLessEqual(
-            {"block_mask.npy", "rope_q.npy"},
-            self.names("pass=fwd b=1 h=2 s=300 d=32 blockmask=random")
-            | self.names("pass=fwd b=1 h=2 s=32 d=32 rope=1"),
-        )
+        for case, (folder, _) in self.dumps(*FILES).items():
+            names = {f"{name}.npy" for name in FILES[case].split()}
+            self.assertLessEqual(names, set(os.listdir(folder)))
 
-    def test_what_it_cannot_say_is_3_with_one_line(self):
-        folder, _ = self.dump("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5")
-        os.unlink(os.path.join(folder, "keep.npy"))
-        done = self.check(folder)
+    def test_what_it_cannot_say_is_3_and_offsets_that_lead_elsewhere_are_2(self):
+        dropout = "pass=fwd b=1 h=2 s=32 d=16 dropout=0.5"
+        packed = "pass=fwd b=2 h=2 s=64 d=16 layout=thd lens=40+50"
+        folders = self.dumps(dropout, packed)
+        os.unlink(os.path.join(folders[dropout][0], "keep.npy"))
+        done = self.check(folders[dropout][0])
         self.assertStatus(done, 3)
-        self.assertEqual(done.err.count("\n"), 1)
-        self.assertIn("keep.npy", done.err)
-
-    def test_offsets_that_lead_elsewhere_are_2(self):
-        folder, _ = self.dump("pass=fwd b=2 h=2 s=64 d=16 layout=thd lens=40+50")
-        path = os.path.join(folder, "q_offsets.npy")
-        self.plant("x = np.load(sys.argv[1]); x[1] += 32; np.save(sys.argv[1], x)", path)
-        done = self.check(folder)
-        self.assertStatus(done, 2)
+        self.assertRegex(done.err, r"\A.*keep\.npy.*\n\Z")
+        done = self.fails(folders[packed][0], "q_offsets", "offset", 32, status=2)
         self.assertIn("q_offsets[1]", done.err)
 
     def test_a_file_that_cannot_be_written_is_3_and_no_half_of_it_stays(self):
         folder = self.path("full")
-        limited = [
-            "bash",
-            "-c",
-            'ulimit -f 128; exec "$@"',
-            "bash",
-            os.path.join(e2e.BIN, "facts"),
-            "repro",
-            "pass=fwd b=1 h=8 s=256 d=64",
-            "--device",
-            "cpu",
-            "--dump",
-            folder,
-        ]
+        limited = ["bash", "-c", 'ulimit -f 128; exec "$@"', "bash", e2e.FACTS, "repro"]
+        limited += ["pass=fwd b=1 h=8 s=256 d=64", "--device", "cpu", "--dump", folder]
         done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=300)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"{folder}: q.npy: File too large", done.stderr)
         self.assertNotIn("q.npy", os.listdir(folder))
+        self.write("file", "")
+        done = self.repro("pass=fwd b=1 h=1 s=8 d=8", self.path("file", "x"), status=3)
+        self.assertIn("--dump", done.err)
 
     def test_a_case_that_did_not_run_leaves_no_folder(self):
-        folder = self.path("refused")
-        done = e2e.facts(
-            "repro", "pass=bwd h=4/2 s=100/300 impl=unified", "--device", "cpu", "--dump", folder
-        )
-        self.assertStatus(done, 3)
+        done = self.repro("pass=bwd h=4/2 s=100/300 impl=unified", self.path("refused"), status=3)
         self.assertIn("nothing to dump", done.err)
-        self.assertFalse(os.path.exists(folder))
+        self.assertFalse(os.path.exists(self.path("refused")))
 
-    def assertBad(self, folder):
-        done = self.check(folder)
-        self.assertStatus(done, 2)
-        self.assertRegex(done.err, r"\Acheck\.py: [^\n]*\n\Z")
+    def bad(self, folder, name, content):
+        self.put(folder, name, content)
+        with self.subTest(name=name, content=content[:60]):
+            done = self.check(folder)
+            self.assertStatus(done, 2)
+            self.assertRegex(done.err, r"\Acheck\.py: [^\n]*\n\Z")
 
     def test_files_that_cannot_be_read_are_2_with_one_line(self):
-        folder, about = self.dump("pass=bwd b=1 h=2 s=32 d=16")
-        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)] + [
-            ("scale", value) for value in ("1", None, [0.25], True, {})
-        ]
-        wrong += [
-            ("tensors", []),
-            ("tensors", {**about["tensors"], "q": 5}),
-            ("arrays", None),
-            ("seq_q", 10**12),
-            ("dtype", "x"),
-            ("dtype", 7),
-        ]
+        folder = self.path("a", "b")
+        self.repro("pass=bwd b=1 h=2 s=32 d=16", folder)
+        about = self.about(folder)
+        wrong = [("heads_k", value) for value in ("2", None, 0, -1, 2.0, True, [2], 3)]
+        wrong += [("scale", value) for value in ("1", None, [0.25], True, {})]
+        wrong += [("tensors", []), ("tensors", {**about["tensors"], "q": 5}), ("arrays", None)]
+        wrong += [("seq_q", 10**12), ("dtype", "x"), ("dtype", 7)]
         for key, value in wrong:
-            with self.subTest(key=key, value=value):
-                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
-                    json.dump({**about, key: value}, file)
-                self.assertBad(folder)
-        for text in ("", "5", "[]", "{", "nonsense"):
-            with self.subTest(text=text):
-                with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
-                    file.write(text)
-                self.assertBad(folder)
-        with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
-            json.dump(about, file)
-        for name in ("q", "dk", "stats"):
-            with open(os.path.join(folder, name + ".npy"), "rb") as file:
+            self.bad(folder, "case.json", json.dumps({**about, key: value}).encode())
+        for text in (b"", b"5", b"[]", b"{", b"nonsense"):
+            self.bad(folder, "case.json", text)
+        self.put(folder, "case.json", json.dumps(about).encode())
+        for name in ("q.npy", "dk.npy", "stats.npy"):
+            with open(os.path.join(folder, name), "rb") as file:
                 kept = file.read()
-            for bad in (b"", kept[:40], kept[:-1], b"nonsense"):
-                with self.subTest(name=name, bytes=len(bad)):
-                    with open(os.path.join(folder, name + ".npy"), "wb") as file:
-                        file.write(bad)
-                    self.assertBad(folder)
-            with open(os.path.join(folder, name + ".npy"), "wb") as file:
-                file.write(kept)
+            for text in (b"", kept[:40], kept[:-1], b"nonsense"):
+                self.bad(folder, name, text)
+            self.put(folder, name, kept)
         self.assertStatus(self.check(folder), 0)
-
-    def test_a_folder_that_cannot_be_made_is_3(self):
-        self.write("file", "")
-        done = e2e.facts(
-            "repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x")
-        )
-        self.assertStatus(done, 3)
-        self.assertIn("--dump", done.err)
 
 
 if __name__ == "__main__":

@@ -20,95 +20,56 @@ class Expectations(e2e.TestCase):
         """A home with one suite and one file of expectations; the rest is the project's."""
         home = self.path("home")
         shutil.rmtree(home, ignore_errors=True)
-        os.makedirs(os.path.join(home, "cases/suites"))
-        os.makedirs(os.path.join(home, "cases/expect"))
-        for name, text in (("cases/suites/tiny.cases", suite), ("cases/expect/x.expect", lines)):
-            with open(os.path.join(home, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        os.makedirs(os.path.join(home, "cases/known"))
-        os.symlink(
-            os.path.join(e2e.SOURCE, "cases/known/engines.families"),
-            os.path.join(home, "cases/known/engines.families"),
-        )
-        for part in ("reports", "ci", "lib"):
+        for folder in ("cases/suites", "cases/expect", "cases/known"):
+            os.makedirs(os.path.join(home, folder))
+        self.write("home/cases/suites/tiny.cases", suite)
+        self.write("home/cases/expect/x.expect", lines)
+        for part in ("cases/known/engines.families", "reports", "ci", "lib"):
             os.symlink(os.path.join(e2e.SOURCE, part), os.path.join(home, part))
         return home
 
-    def decide(self, home, build=e2e.NEW, *words):
-        return e2e.facts(
-            "decide",
-            *(words or ("tiny",)),
-            "--cudnn",
-            e2e.need(build).name,
-            "--device",
-            "h100-sxm",
-            "-o",
-            self.path("r.jsonl"),
-            "--overwrite",
-            FACTS_HOME=home,
-        )
+    def decide(self, home, status, build=e2e.NEW, cases="tiny"):
+        words = ("--cudnn", e2e.need(build).name, "--device", "h100-sxm", "--overwrite")
+        done = e2e.facts("decide", cases, *words, "-o", self.path("r.jsonl"), FACTS_HOME=home)
+        self.assertStatus(done, status)
+        return done
 
-    def test_a_crash_that_is_known_is_no_finding(self):
-        home = self.home("suites: tiny\n" + LINE)
-        self.assertStatus(self.decide(home), 0)
+    def test_a_crash_that_is_known_is_no_finding_in_the_suite_that_the_line_names(self):
+        for suite, status in (("tiny", 0), ("other", 1)):
+            self.decide(self.home(f"suites: {suite}\n" + LINE), status)
 
-    def test_a_line_for_another_suite_does_not_count(self):
-        home = self.home("suites: other\n" + LINE)
-        self.assertStatus(self.decide(home), 1)
-
-    def test_a_line_that_nothing_needs_fails_the_run_of_its_suite(self):
+    def test_a_line_that_nothing_needs_fails_the_run_of_its_suite_and_version(self):
         suite = SUITE.replace(CRASH + "\n", "")
         home = self.home("suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), suite)
-        done = self.decide(home)
-        self.assertStatus(done, 1)
-        self.assertRegex(
-            done.err,
-            r"x\.expect:2:18: no result needs this expectation any more: of 1 results that it could explain none is crash",
-        )
-
-    def test_a_run_of_another_version_or_of_one_case_says_nothing_of_a_line(self):
-        home = self.home(
-            "suites: tiny\n" + LINE.replace("s.q=1", "s.q=2"), SUITE.replace(CRASH + "\n", "")
-        )
-        self.assertStatus(self.decide(home, e2e.OLD), 0)
-        self.assertStatus(
-            self.decide(home, e2e.NEW, "pass=bwd dtype=bf16 b=1 h=1 s=2/64 guards=off"), 0
-        )
+        done = self.decide(home, 1)
+        why = "of 1 results that it could explain none is crash"
+        needed = f"x.expect:2:18: no result needs this expectation any more: {why}"
+        self.assertIn(needed, done.err)
+        self.decide(home, 0, e2e.OLD)
+        self.decide(home, 0, cases="pass=bwd dtype=bf16 b=1 h=1 s=2/64 guards=off")
 
     def test_bad_lines_have_their_place(self):
-        done = self.decide(self.home("2026-11-21 crash pas=bwd a/b#1\n"))
-        self.assertStatus(done, 2)
+        done = self.decide(self.home("2026-11-21 crash pas=bwd a/b#1\n"), 2)
         self.assertIn("x.expect:1:18: pas is not a key; did you mean pass?", done.err)
         self.assertOneLine(e2e.facts("expect", "chek"), 2)
         self.assertOneLine(e2e.facts("known", "propose", self.path("nowhere")), 2)
 
     def test_a_failure_that_is_proposed_then_holds(self):
         home = self.home("")
-        self.assertStatus(self.decide(home), 1)
-        done = e2e.facts("known", "propose", self.path("r.jsonl"), FACTS_HOME=home)
+        self.decide(home, 1)
+        propose = ("known", "propose", self.path("r.jsonl"))
+        done = e2e.facts(*propose, FACTS_HOME=home)
         self.assertStatus(done, 1)
-        self.assertIn("+++ b/cases/known/proposed.known", done.out)
-        self.assertIn("+suites: tiny", done.out)
-        self.assertFalse(
-            os.path.exists(os.path.join(home, "cases/known/proposed.known")),
-            "a proposal writes nothing",
-        )
-        again = e2e.facts("known", "propose", self.path("r.jsonl"), FACTS_HOME=home)
-        self.assertEqual(again.out, done.out)
-        e2e.facts("known", "propose", self.path("r.jsonl"), "--write", FACTS_HOME=home)
-        subprocess.run(
-            [
-                sys.executable,
-                "-B",
-                os.path.join(home, "ci/generate_known.py"),
-                "--folder",
-                os.path.join(home, "cases/known"),
-                "--expectations",
-                os.path.join(home, "cases/expect/x.expect"),
-            ],
-            check=True,
-        )
-        self.assertStatus(self.decide(home), 0)
+        for line in ("+++ b/cases/known/proposed.known", "+suites: tiny"):
+            self.assertIn(line, done.out)
+        folder = os.path.join(home, "cases/known")
+        self.assertEqual(os.listdir(folder), ["engines.families"], "a proposal writes nothing")
+        self.assertEqual(e2e.facts(*propose, FACTS_HOME=home).out, done.out)
+        e2e.facts(*propose, "--write", FACTS_HOME=home)
+        script = (sys.executable, "-B", os.path.join(home, "ci/generate_known.py"))
+        made = ("--folder", folder, "--expectations", os.path.join(home, "cases/expect/x.expect"))
+        subprocess.run([*script, *made], check=True)
+        self.decide(home, 0)
 
 
 class Golden(e2e.TestCase):
