@@ -279,15 +279,9 @@ class Gate(Base):
     def test_the_page_gives_the_answer_of_the_gate(self):
         slow = timed(CASE, (100.0, 107.0))
         lost = [row(CASE, OLD, device="gpu"), row(CASE, NEW, "unsupported", device="gpu")]
-        for lines, words in (
-            (slow, ""),
-            (slow, "--bench"),
-            (slow, "--bench --slower=1.10"),
-            (slow, "--bench --fail-on worse"),
-            (lost, ""),
-            (lost, "--fail-on worse,changed-kind"),
-            (lost, "--fail-on any"),
-        ):
+        pages = [(slow, "--bench" + more) for more in ("", " --slower=1.10", " --fail-on worse")]
+        pages += [(lost, f"--fail-on {words}") for words in ("worse,changed-kind", "any")]
+        for lines, words in (*pages, (slow, ""), (lost, "")):
             code, out = self.gate(lines, *words.split())
             self.assertEqual(self.page(lines, *words.split()), (code, out.splitlines()[0]), words)
         words = ["--bench", "--fail-on", "no such class", "--slower", "x"]

@@ -375,13 +375,10 @@ class Pairing(Case):
 
     def test_where_keeps_cases_and_nothing_kept_is_5(self):
         old, new, half = rows(), rows(NEW, "f32"), len(NAMES) // 2
-        for where, code, kept in (
-            ("dtype=bf16", 0, half),
-            ("verdict=unsupported", 1, half),
-            ("d.qk>4000", 5, 0),
-        ):
+        kept = {"dtype=bf16": (0, half), "verdict=unsupported": (1, half), "d.qk>4000": (5, 0)}
+        for where, due in kept.items():
             found, head, _ = self.answer(old, new, "--where", where)
-            self.assertEqual((found, head["compared"]), (code, kept), where)
+            self.assertEqual((found, head["compared"]), due, where)
 
 
 class Separating(Case):

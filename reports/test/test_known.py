@@ -247,27 +247,21 @@ class Files(Temporary):
         self.put("z.known", FILE.replace("kind: failure", "kind: offered-not-built"))
         self.read()
         entries = known.load(self.folder.name)
-        self.assertEqual(
-            pages.counted(entries),
-            "1 failure, 1 call that cuDNN should refuse, 1 entry of the engine list that does not compile",
-        )
+        calls = "1 call that cuDNN should refuse"
+        plans = "1 entry of the engine list that does not compile"
+        self.assertEqual(pages.counted(entries), f"1 failure, {calls}, {plans}")
         self.assertEqual(pages.counted([]), "0 failures")
         tables = [line for line in pages.findings(entries).split("\n") if line.startswith("## ")]
         self.assertEqual(len(tables), 3)
 
     def test_the_versions_of_an_entry_go_on_where_one_of_its_failures_goes_on(self):
-        other = FILE[FILE.index("failure:") : FILE.index("cases:")].replace(
-            "failure:", "failure: other"
+        other = FILE[FILE.index("failure:") : FILE.index("cases:")]
+        other = other.replace("failure:", "failure: other").replace(
+            "right: 9.27.0", "right: 9.13.0"
         )
-        entry = self.read(
-            FILE.replace(
-                "\ncases:", "\n" + other.replace("right: 9.27.0", "right: 9.13.0") + "\ncases:"
-            )
-        )
-        self.assertEqual(
-            [pages.versions(f) for f in entry.failures],
-            ["9.14.0 to before 9.27.0", "9.14.0 and newer"],
-        )
+        entry = self.read(FILE.replace("\ncases:", f"\n{other}\ncases:"))
+        found = [pages.versions(f) for f in entry.failures]
+        self.assertEqual(found, ["9.14.0 to before 9.27.0", "9.14.0 and newer"])
         self.assertEqual(pages.all_versions(entry.failures), "9.14.0 and newer")
 
     def test_a_mistake_in_the_families_has_its_place(self):
@@ -376,15 +370,12 @@ class Observations(Temporary):
         self.put("y.known", FILE.replace("kind: failure", "kind: should-be-refused"))
         self.read()
         entries = known.load(self.folder.name)
-        self.assertEqual(
-            observe.told_by_kind(entries, {"x"}, set(), {"y"}),
-            "1 known failure still fails, 0 no longer fail, 0 got no answer; "
-            "of 1 other entries 0 stay, 0 ended, 1 got no answer",
-        )
-        self.assertEqual(
-            observe.told_by_kind(entries[:1], set(), {"x"}, set()),
-            "0 known failures still fail, 1 no longer fails, 0 got no answer",
-        )
+        said = "1 known failure still fails, 0 no longer fail, 0 got no answer"
+        others = "of 1 other entries 0 stay, 0 ended, 1 got no answer"
+        told = observe.told_by_kind(entries, {"x"}, set(), {"y"})
+        self.assertEqual(told, f"{said}; {others}")
+        told = observe.told_by_kind(entries[:1], set(), {"x"}, set())
+        self.assertEqual(told, "0 known failures still fail, 1 no longer fails, 0 got no answer")
 
 
 class TheProjectsOwn(unittest.TestCase):

@@ -1,5 +1,7 @@
 """axe finds nothing in the page: wide and narrow, light and dark, folded and unfolded."""
 
+import itertools
+
 import support
 import synthetic
 from browser import DESKTOP, EVERYTHING, PHONE, WithPages
@@ -24,21 +26,11 @@ class Accessible(WithPages):
         for name, fragment in (("good", ""), ("good", EVERYTHING), ("gate", ""), ("matrix", "")):
             page = self.open(name, fragment, bypass_csp=True)
             page.evaluate(Axe().axe_script)
-            # By day on a phone only the page that has most.
-            for screen, scheme in (
-                (DESKTOP, "light"),
-                (DESKTOP, "dark"),
-                (PHONE, "light"),
-                (PHONE, "dark"),
-            )[: 4 if support.NIGHT or fragment else 2]:
+            # By day on a phone only the page that has most. The scheme changes colours only.
+            screens = (DESKTOP, PHONE) if support.NIGHT or fragment else (DESKTOP,)
+            for screen, scheme in itertools.product(screens, ("light", "dark")):
                 page.emulate_media(color_scheme=scheme)
                 self.show(page, fragment, screen)
-                # The scheme changes colours only.
-                found = page.evaluate(
-                    RUN,
-                    {
-                        "resultTypes": ["violations"],
-                        **({"runOnly": ["color-contrast"]} if scheme == "dark" else {}),
-                    },
-                )
+                more = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+                found = page.evaluate(RUN, {"resultTypes": ["violations"], **more})
                 self.assertEqual(found, [], (name, screen, scheme, fragment))
