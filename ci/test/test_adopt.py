@@ -1,6 +1,5 @@
 """`facts adopt`: the steps in order, where it stops, what its summary says. A script that notes its words plays the program facts."""
 
-import shutil
 import sys
 import unittest
 
@@ -31,15 +30,16 @@ class Adopt(Folder):
         super().setUp()
         self.put("home/ci/cudnn.lock", "# head\nnvidia-cudnn-cu13 9.28.0.42 4 1 w\n")
         self.matrix = self.put("home/cases/golden/support.txt", MATRIX)
-        shutil.copy(CI / "adopt.py", self.at / "home/ci")
+        self.put("home/CMakeLists.txt", "")
         self.stub = self.put("facts", STUB)
         for words in ("init -q", "add -A", "-c user.name=x -c user.email=x@x commit -qm x"):
             run("git -C", self.at / "home", *words.split())
 
     def adopt(self, *words, **more):
-        script, asked = self.at / "home/ci/adopt.py", self.at / "asked"
-        words = ("--facts", self.stub, *words)
-        done = start(sys.executable, "-B", script, *words, add={"ROOM": str(self.at), **more})
+        asked, home = self.at / "asked", {"FACTS_HOME": str(self.at / "home")}
+        place = {"PYTHONPATH": str(CI.parent / "reports"), "FACTS_PROGRAM": str(self.stub)}
+        place |= {"ROOM": str(self.at), **home, **more}
+        done = start(sys.executable, "-B", "-m", "facts_reports", "adopt", *words, add=place)
         said = asked.read_text().splitlines() if asked.exists() else []
         return done.returncode, done.stdout, said
 

@@ -48,14 +48,27 @@ def are_described(words):
     return not any(word.isdigit() or word in ("cpu", "all") for word in words.split(",") if word)
 
 
-def _program():
+def program():
     return os.environ.get("FACTS_PROGRAM") or "facts"
+
+
+def ended(*words, quiet=True):
+    """A program that has ended. Not quiet: its messages go to our standard error at once."""
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if quiet else None,
+        text=True,
+        errors="replace",
+        check=False,
+    )
 
 
 def view(*words, stderr=None):
     """What the program prints, as text. Failed if its exit code is not 0."""
     done = subprocess.run(
-        [_program(), *words],
+        [program(), *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -88,7 +101,7 @@ def expand(pattern_texts):
 def run(task, cases, *words, out=None):
     """(exit code, record or ""): runs cases into a record. `out`: a stream for the summary. An interrupt goes to the program, which ends its record."""
     child = subprocess.Popen(
-        [_program(), task, *words, "--", *cases],
+        [program(), task, *words, "--", *cases],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -17,26 +17,6 @@ from dataclasses import dataclass, field
 
 from ..read import predicate
 
-# Keys that only guards may use: {key: it is a number}. For predicate.parse.
-FACTS = {
-    "misaligned": False,
-    "training": False,
-    "capture": False,
-    "ragged": False,
-    "stats_packed": False,
-    "packed_alone": False,
-    "dense_gradient": False,
-    "offsets_apart": False,
-    "mod_gradient_reads": False,
-    "mod_reads_place": False,
-    "bias_square": False,
-    "q_order": False,
-    "query_tiles": True,
-    "stride_qkv": True,
-    "stride_o": True,
-    "stride_dq": True,
-}
-
 
 class GuardError(ValueError):
     """One line for people: the file, the key, what is wrong and what is allowed."""
@@ -197,6 +177,16 @@ KEYS = {
     "stride_qkv": Number("fattn__fact_stride_qkv(p)"),
     "stride_o": Number("fattn__fact_stride_o(p)"),
     "stride_dq": Number("fattn__fact_stride_dq(p)"),
+}
+
+# Keys that only guards may use: {key: it is a number}. For predicate.parse.
+FACTS = {
+    key: isinstance(KEYS[key], Number)
+    for key in (
+        "misaligned training capture ragged stats_packed packed_alone dense_gradient offsets_apart "
+        "mod_gradient_reads mod_reads_place bias_square q_order query_tiles stride_qkv stride_o "
+        "stride_dq"
+    ).split()
 }
 
 # ---- predicates ----
