@@ -17,20 +17,16 @@ import time
 from ..read import files
 from ..read.versions import number
 from . import asking
-from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INTERRUPTED, OK, Command, Option, UsageError
+from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INTERRUPTED, OK, Command, UsageError, options
 
 COMMAND = Command(
     "adopt",
-    (
-        Option(
-            "device",
-            "D,D",
-            "for known failures and gate; default: GPU 0, otherwise described devices",
-        ),
-        Option("baseline", "V", "default: the newest version of the golden matrix before VERSION"),
-        Option("plan", help="gate: also compile what cuDNN accepts"),
-        Option("output", "FILE", "write the summary there too", letter="o"),
-    ),
+    options("""
+    --device D,D       for known failures and gate; default: GPU 0, otherwise described devices
+    --baseline V       default: the newest version of the golden matrix before VERSION
+    --plan             gate: also compile what cuDNN accepts
+    -o, --output FILE  write the summary there too
+    """),
     ("facts adopt 9.28.1", "facts adopt 9.28.1 -o summary.md"),
     needs="VERSION",
 )

@@ -9,7 +9,7 @@ from ..read import claims, predicate, reader, store, text
 from ..read.vocabulary import is_finding, is_good
 from . import asking
 from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INCOMPLETE, NOTHING, OK
-from .options import Command, Option, UsageError, folder, passed
+from .options import Command, UsageError, folder, options
 
 # The verdict about a rule for one version and device. Several of those before AGREES may apply; the others only alone.
 MEANINGS = {
@@ -446,21 +446,18 @@ class Tables:
 
 COMMAND = Command(
     "audit",
-    (
-        *passed("cudnn", "device"),
-        Option(
-            "where", "EXPR", "keep the rules' cases that satisfy a predicate: 'd.qk>128 & pass=bwd'"
-        ),
-        *passed("output", "plan", "jobs", "overwrite", "timeout", "pinned-only"),
-        Option("json", help="print one JSON object a line"),
-        Option("markdown", help="print Markdown, for a pull request or an issue"),
-        Option(
-            "from",
-            "RECORD",
-            "use existing records instead of a run; may be given several times",
-            many=True,
-        ),
-        Option("page", "DIR", "also write the report page there", read=folder),
+    options(
+        """
+    cudnn device
+    --where EXPR   keep the rules' cases that satisfy a predicate: 'd.qk>128 & pass=bwd'
+    output plan jobs overwrite timeout pinned-only
+    --json         print one JSON object a line
+    --markdown     print Markdown, for a pull request or an issue
+    --from RECORD  use existing records instead of a run; may be given several times
+    --page DIR     also write the report page there
+    """,
+        page=folder,
+        many=["from"],
     ),
     (
         "facts audit --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec",

@@ -7,7 +7,7 @@ from ..compare import times
 from ..read import reader, text
 from ..read.cases import asked_of
 from . import asking
-from .options import ENVIRONMENT, NOTHING, OK, Command, Failed, Option, passed
+from .options import ENVIRONMENT, NOTHING, OK, Command, Failed, options
 
 
 def _number(value, unit=1.0, digits=0):
@@ -169,18 +169,13 @@ def _as_object(line):
 
 COMMAND = Command(
     "bench",
-    (
-        *passed("cudnn", "device", "where", "with", "output", "overwrite", "timeout"),
-        *passed("plan-dir", "trust-plans"),
-        Option("twice", help="two workers of each build: their difference is noise"),
-        Option(
-            "rounds",
-            "N",
-            "N turns of each build; default: 16 to 64, until the intervals are narrow",
-        ),
-        Option("json", help="print one JSON object a line"),
-        *passed("pinned-only"),
-    ),
+    options("""
+    cudnn device where with output overwrite timeout plan-dir trust-plans
+    --twice     two workers of each build: their difference is noise
+    --rounds N  N turns of each build; default: 16 to 64, until the intervals are narrow
+    --json      print one JSON object a line
+    pinned-only
+    """),
     (
         "facts bench --cudnn 9.20.0,9.27.0 --device 0",
         "facts bench 'pass=fwd s=4096 mask=causal' --cudnn 9.27.0 --with engine=auto",

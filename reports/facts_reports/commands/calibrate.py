@@ -14,7 +14,7 @@ from ..read import cases, reader, words
 from ..read.files import replaced
 from . import asking
 from .options import ENVIRONMENT, INCOMPLETE, NOTHING, OK
-from .options import Command, Failed, Option, UsageError, passed
+from .options import Command, Failed, UsageError, options
 
 WILD = 4.0  # times its tolerance: a mistake, which no constant explains
 LEAST_ROWS = 50  # rows of fill=gauss of each version before an engine is called calibrated
@@ -292,19 +292,17 @@ def describe(engine, limits):
 
 COMMAND = Command(
     "calibrate",
-    (
-        *passed("cudnn", "device", "where", "with"),
-        Option("output", "PATH", "write the table to this file", letter="o"),
-        *passed("jobs"),
-        Option("overwrite", help="replace the table of -o"),
-        *passed("timeout"),
-        Option(
-            "from",
-            "RECORD",
-            "use existing records instead of a run; may be given several times",
-            many=True,
-        ),
-        *passed("pinned-only"),
+    options(
+        """
+    cudnn device where with
+    -o, --output PATH  write the table to this file
+    jobs
+    --overwrite        replace the table of -o
+    timeout
+    --from RECORD      use existing records instead of a run; may be given several times
+    pinned-only
+    """,
+        many=["from"],
     ),
     (
         "facts calibrate calibrate --cudnn 9.27.0 --device 0",

@@ -7,7 +7,7 @@ from ..compare import diff, diff_files, diff_words, sides
 from ..read import predicate, reader
 from ..read.store import load
 from ..read.vocabulary import CHANGES
-from .options import BAD_INPUT, Command, Option, folder, number, passed
+from .options import BAD_INPUT, Command, folder, number, options
 
 
 def _classes(said):
@@ -17,27 +17,23 @@ def _classes(said):
         raise ValueError(str(error).removeprefix("--fail-on: ")) from None
 
 
-COMPARES = (
-    *passed("where"),
-    Option("baseline", "V", "the build that is trusted (also of one record that holds both)"),
-    Option("candidate", "V", "the build that may replace it"),
-    Option(
-        "fail-on",
-        "CLASS,CLASS",
-        "changes that fail; default worse,changed-kind,lost; any; docs/gate.md lists them",
-        read=_classes,
-    ),
-    Option(
-        "slower",
-        "R",
-        "ratio of times above which a case is slower; default 1.10",
-        read=number(1, 1000),
-    ),
-    Option("junit", "FILE", "also write the answer as JUnit"),
-    Option("page", "DIR", "also write the report page there", read=folder),
-    Option("annotations", help="also print the groups as GitHub annotations"),
-    Option("json", help="print one JSON object a line"),
-    Option("markdown", help="print Markdown, for a pull request or an issue"),
+COMPARES = options(
+    """
+    where
+    --baseline V           the build that is trusted (also of one record that holds both)
+    --candidate V          the build that may replace it
+    --fail-on CLASS,CLASS  changes that fail; default worse,changed-kind,lost; any; docs/gate.md
+                           lists them
+    --slower R             ratio of times above which a case is slower; default 1.10
+    --junit FILE           also write the answer as JUnit
+    --page DIR             also write the report page there
+    --annotations          also print the groups as GitHub annotations
+    --json                 print one JSON object a line
+    --markdown             print Markdown, for a pull request or an issue
+    """,
+    fail_on=_classes,
+    slower=number(1, 1000),
+    page=folder,
 )
 COMMAND = Command(
     "diff",

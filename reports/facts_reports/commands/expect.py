@@ -15,7 +15,7 @@ from ..read.store import load
 from ..read.versions import segments, version_key
 from ..read.vocabulary import is_good
 from . import asking
-from .options import FINDINGS, OK, Command, Failed, Option, UsageError, passed
+from .options import FINDINGS, OK, Command, Failed, UsageError, options
 
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
 _HEAD = """\
@@ -325,15 +325,12 @@ def as_json(text, name, devices):
 
 COMMAND = Command(
     "expect",
-    (
-        *passed("cudnn", "device"),
-        Option("output", "PATH", "write the matrix to this file", letter="o"),
-        Option(
-            "json",
-            help="print the golden matrix of this checkout as one JSON document; ask nothing",
-        ),
-        *passed("jobs", "overwrite", "timeout", "pinned-only"),
-    ),
+    options("""
+    cudnn device
+    -o, --output PATH  write the matrix to this file
+    --json             print the golden matrix of this checkout as one JSON document; ask nothing
+    jobs overwrite timeout pinned-only
+    """),
     ("facts expect golden check --cudnn 9.27.0", "facts expect golden add --cudnn 9.28.1"),
     needs="golden [check|add]",
 )

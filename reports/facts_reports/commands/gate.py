@@ -10,19 +10,16 @@ from ..read import files, reader
 from ..read.versions import version_key
 from . import asking, diff
 from .options import BAD_INPUT, ENVIRONMENT, INTERRUPTED, NOTHING
-from .options import Command, Failed, Option, UsageError, passed
+from .options import Command, Failed, UsageError, options
 
 _EXAMPLE = "facts gate --baseline 9.20.0 --candidate 9.27.0"
 COMMAND = Command(
     "gate",
     (
-        *passed("device", "output", "plan", "jobs", "resume", "overwrite", "timeout"),
-        *passed("plan-dir", "trust-plans", "pinned-only"),
+        *options("device output plan jobs resume overwrite timeout"),
+        *options("plan-dir trust-plans pinned-only"),
         *diff.COMPARES,
-        Option(
-            "bench",
-            help="measure times, the builds in turns; a slower case is then a finding",
-        ),
+        *options("--bench  measure times, the builds in turns; a slower case is then a finding"),
     ),
     (
         _EXAMPLE,

@@ -9,20 +9,17 @@ from ..read import files, reader, text
 from ..read.predicate import nearest
 from ..read.store import load
 from . import asking
-from .options import BAD_INPUT, FINDINGS, INCOMPLETE, OK, Command, Option, UsageError, passed
+from .options import BAD_INPUT, FINDINGS, INCOMPLETE, OK, Command, UsageError, options
 
 TASKS = ("list", "show", "check", "propose", "note")
 COMMAND = Command(
     "known",
-    (
-        *passed("cudnn", "device", "output", "jobs", "overwrite", "timeout", "pinned-only"),
-        Option("json", help="list: print one JSON object a line"),
-        Option(
-            "write",
-            help="check, propose: write into cases/known instead of printing the difference",
-        ),
-        Option("source", "TEXT", "note: the record or report that shows the observation"),
-    ),
+    options("""
+    cudnn device output jobs overwrite timeout pinned-only
+    --json         list: print one JSON object a line
+    --write        check, propose: write into cases/known instead of printing the difference
+    --source TEXT  note: the record or report that shows the observation
+    """),
     ("facts known list --cudnn 9.27.0", "facts known check --cudnn 9.28.1 --device 0 --write"),
     needs="|".join(TASKS),
 )

@@ -7,17 +7,20 @@ from pathlib import Path
 
 from . import asking, report
 from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INCOMPLETE, INTERRUPTED, NOTHING, OK
-from .options import Command, Failed, Option, UsageError, folder, passed
+from .options import Command, Failed, UsageError, folder, options
 
 _LEAST_VERSIONS = 3
 _BUILDS = "9.14.0-jit-cu13,9.20.0-jit-cu13,9.27.0-jit-cu13"
 COMMAND = Command(
     "matrix",
-    (
-        *passed("cudnn", "device"),
-        Option("output", "DIR", "folder for the records and the page", letter="o", read=folder),
-        Option("json", help="print the rows, one JSON object a line"),
-        *passed("jobs", "timeout", "pinned-only"),
+    options(
+        """
+    cudnn device
+    -o, --output DIR  folder for the records and the page
+    --json            print the rows, one JSON object a line
+    jobs timeout pinned-only
+    """,
+        output=folder,
     ),
     ("facts matrix", "facts matrix --cudnn 9.20.0,9.27.0 --device h100-sxm,sm100-spec -o matrix"),
 )

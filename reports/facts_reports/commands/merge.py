@@ -15,7 +15,7 @@ import sys
 
 from ..read import latest, reader, text
 from ..read.store import name_gpus
-from .options import BAD_INPUT, ENVIRONMENT, INCOMPLETE, OK, Command, Option, UsageError
+from .options import BAD_INPUT, ENVIRONMENT, INCOMPLETE, OK, Command, UsageError, options
 
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _NO_SYNC = (errno.EINVAL, errno.EROFS)  # a pipe or a terminal
@@ -302,11 +302,11 @@ def _same_file(one, other):
 
 COMMAND = Command(
     "merge",
-    (
-        Option("output", "PATH", "write the record to this file", letter="o"),
-        Option("overwrite", help="replace the record of -o"),
-        Option("force", help="join records of different suites, too"),
-    ),
+    options("""
+    -o, --output PATH  write the record to this file
+    --overwrite        replace the record of -o
+    --force            join records of different suites, too
+    """),
     ("facts merge a.jsonl b.jsonl -o all.jsonl", "facts merge records -o all.jsonl --force"),
     needs="IN...",
 )

@@ -4,7 +4,7 @@ An option stands here once: parser, --help, `facts help markdown`, man page and 
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from ..read import predicate, text
@@ -32,32 +32,48 @@ class Option:
         return self.name.replace("-", "_")
 
 
-PASSED = {
+def options(lines, many=(), **read):
+    """Options as --help shows them, one a line with two blanks before its help, which may go on in the next line. A line of
+    names: options that the command gives to `facts run` or `facts decide`. `read`: makes the value of an option's text."""
+    out = []
+    for line in lines.strip("\n").split("\n"):
+        name, _, said = line.strip().partition("  ")
+        if not name.startswith("-") and line.startswith(" " * 8):
+            out[-1] = replace(out[-1], help=f"{out[-1].help} {line.strip()}")
+        elif not name.startswith("-"):
+            out += [PASSED[one] for one in name.split()]
+        else:
+            letter, _, name = name.rpartition("--")
+            name, _, argument = name.partition(" ")
+            reader = read.get(name.replace("-", "_"))
+            letter = letter.strip("-, ")
+            out.append(Option(name, argument, said.strip(), letter, name in many, reader))
+    return tuple(out)
+
+
+PASSED = {  # without their help: `facts run` and `facts decide` have it
     option.name: option
-    for option in (
-        Option("cudnn", "V,V"),
-        Option("device", "D,D"),
-        Option("where", "EXPR"),
-        Option("with", "KEY=VALUE"),
-        Option("output", "PATH", letter="o"),
-        Option("plan"),
-        Option("jobs", "N", letter="j"),
-        Option("resume"),
-        Option("overwrite"),
-        Option("timeout", "S"),
-        Option("twice"),
-        Option("rounds", "N"),
-        Option("plan-dir", "DIR"),
-        Option("trust-plans", "DIR"),
-        Option("pinned-only"),
+    for option in options(
+        """
+    --cudnn V,V
+    --device D,D
+    --where EXPR
+    --with KEY=VALUE
+    -o, --output PATH
+    --plan
+    -j, --jobs N
+    --resume
+    --overwrite
+    --timeout S
+    --twice
+    --rounds N
+    --plan-dir DIR
+    --trust-plans DIR
+    --pinned-only
+    """
     )
 }
 HELP = Option("help", help="print this text", letter="h")
-
-
-def passed(*names):
-    """Options that the command gives to `facts run` or `facts decide`."""
-    return tuple(PASSED[name] for name in names)
 
 
 class UsageError(Exception):

@@ -9,7 +9,7 @@ from ..page import exports, markdown
 from ..read import reader, text, words
 from ..read.store import load
 from . import asking
-from .options import INCOMPLETE, OK, Command, Failed, Option, UsageError
+from .options import INCOMPLETE, OK, Command, Failed, UsageError, options
 
 _WHO = "facts report"
 
@@ -18,31 +18,14 @@ _NEEDED = "give -o DIR (or --site DIR, --issue CASE, --decisions A B, --bits A B
 
 COMMAND = Command(
     "report",
-    (
-        Option(
-            "output",
-            "DIR",
-            "folder for index.html, results.csv, results.json, summary.md, junit.xml",
-            letter="o",
-        ),
-        Option(
-            "site",
-            "DIR",
-            "several records as a site: an index, a page for each, a page of each case",
-        ),
-        Option("title", "TEXT", "title of the page"),
-        Option("issue", "CASE", "print the body of an issue about this case, in Markdown"),
-        Option(
-            "decisions",
-            "A B",
-            "compare the decisions for devices A and B; print each difference",
-        ),
-        Option(
-            "bits",
-            "A B",
-            "compare the tensors of records A and B bit for bit; print each difference",
-        ),
-    ),
+    options("""
+    -o, --output DIR  folder for index.html, results.csv, results.json, summary.md, junit.xml
+    --site DIR        several records as a site: an index, a page for each, a page of each case
+    --title TEXT      title of the page
+    --issue CASE      print the body of an issue about this case, in Markdown
+    --decisions A B   compare the decisions for devices A and B; print each difference
+    --bits A B        compare the tensors of records A and B bit for bit; print each difference
+    """),
     ("facts report r.jsonl -o page", "facts report r.jsonl --issue 'pass=bwd s=192 d=64'"),
 )
 _TITLE = "cuDNN fused attention: what is supported, and is it right"
