@@ -242,9 +242,8 @@ def check_graph(dtype):
 
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(
-        side
-    ):  # plans and cuDNN's handle of this stream are made, and kernels loaded, before the capture
+    # plans and cuDNN's handle of this stream are made, and kernels loaded, before the capture
+    with torch.cuda.stream(side):
         both()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
@@ -291,10 +290,8 @@ class Block(torch.nn.Module):
 class Tiny(torch.nn.Module):
     def __init__(self, attend, dtype):
         super().__init__()
-        self.words, self.places = (
-            torch.nn.Embedding(WORDS, WIDTH),
-            torch.nn.Embedding(SEQUENCE, WIDTH),
-        )
+        self.words = torch.nn.Embedding(WORDS, WIDTH)
+        self.places = torch.nn.Embedding(SEQUENCE, WIDTH)
         self.blocks = torch.nn.Sequential(*(Block(attend, dtype) for _ in range(LAYERS)))
         self.read = torch.nn.Linear(WIDTH, WORDS)
 

@@ -125,9 +125,8 @@ def stage(build, at, glibc):
         for path in sorted(at.rglob("*"))
         if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"
     ]
-    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {
-        "libgomp.so.1"
-    }:  # which lies beside the library
+    # which lies beside the library
+    if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:
         fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
     newest = bundle("newest_glibc", *binaries)
     if glibc and number(newest) > number(glibc):
