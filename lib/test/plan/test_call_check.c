@@ -15,76 +15,18 @@ typedef struct attempt {
  * -------------------------------------------------------------------------------------------------------------
  */
 
-static attempt packed(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.padding = 1, a.x.p.ragged_bits = 32;
-    memcpy(a.x.p.stats_strides, (int64_t[4]){ 0, 1, HQ, 1 }, sizeof a.x.p.stats_strides);
-    settle(&a.x);
-    memcpy(a.elements, a.x.elements, sizeof a.elements);
-    a.with_elements = true;
-    return a;
-}
-
-static attempt packed_by_tokens(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.padding = 1, a.x.p.ragged_bits = 64, a.x.p.ragged_tokens = 1;
-    memcpy(a.x.p.stats_strides, (int64_t[4]){ 0, 1, HQ, 1 }, sizeof a.x.p.stats_strides);
-    settle(&a.x);
-    memcpy(a.elements, a.x.elements, sizeof a.elements);
-    a.with_elements = true;
-    return a;
-}
-
-static attempt padded(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.padding = 1;
-    settle(&a.x);
-    return a;
-}
-
-static attempt one_length(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.padding = a.x.p.len_broadcast = 1;
-    settle(&a.x);
-    return a;
-}
-
-static attempt summed(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.padding = 1, a.x.p.cumulative = FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV;
-    settle(&a.x);
-    return a;
-}
-
-static attempt paged_as(int is_packed)
-{
-    attempt a = { .x = make() };
-    world *x = &a.x;
-    x->p.pass = FATTN_FORWARD, x->p.padding = 1, x->p.page_size_k = x->p.page_size_v = 16,
-    x->p.packed_table = is_packed;
-    x->p.pages_k = x->p.pages_v = B * 17 + 2;
-    place_pages(x, 16);
-    settle(x);
-    int32_t *table = aligned_alloc(64, 256); /* V's own */
-    memcpy(table, x->t.page_table_k, B * 17 * 4);
-    x->t.page_table_v = table;
-    return a;
-}
-
-static attempt paged(void)
-{
-    return paged_as(0);
-}
-
-static attempt paged_packed(void)
-{
-    return paged_as(1);
-}
+typedef enum right {
+    PADDED,
+    ONE_LENGTH,
+    SUMMED,
+    PACKED,
+    PACKED_BY_TOKENS,
+    PAGED,
+    PAGED_PACKED,
+    BLOCK_SCALED,
+    SCALED,
+    MASKED
+} right;
 
 static float *scalar(float x)
 {
@@ -93,44 +35,55 @@ static float *scalar(float x)
     return out;
 }
 
-static attempt scaled(void)
+/* Gives each auxiliary array from `first` to `last` that the problem has this content. */
+static void give(world *x, fattn__auxiliary first, fattn__auxiliary last, uint8_t byte, float one)
 {
-    attempt a = { .x = make() };
-    a.x.p.dtype = FATTN_E4M3, a.x.p.scale_in_memory = 1;
-    for (fattn__auxiliary which = FATTN__AUXILIARY_DESCALE_Q; which <= FATTN__AUXILIARY_AMAX_DV;
-         which++) {
-        const float *one = scalar(1);
-        memcpy((char *)&a.x.t + fattn__auxiliary_place(which), &one, sizeof one);
+    for (fattn__auxiliary which = first; which <= last; which++) {
+        const int64_t bytes = fattn__auxiliary_bytes(&x->p, which);
+        void *data = byte == 0   ? scalar(one)
+                     : bytes > 0 ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64)
+                                 : NULL;
+        if (byte != 0 && data != NULL)
+            memset(data, byte, (size_t)bytes);
+        memcpy((char *)&x->t + fattn__auxiliary_place(which), &data, sizeof data);
     }
-    a.x.t.attn_scale = scalar(-0.5f);
-    settle(&a.x);
-    return a;
 }
 
-static attempt masked(void)
+static attempt call_of(right kind)
 {
     attempt a = { .x = make() };
-    a.x.p.dropout_mask = 1;
-    a.x.t.dropout_mask = aligned_alloc(32, (size_t)B * HQ * SQ * SK * 4);
-    memset((void *)(uintptr_t)a.x.t.dropout_mask, 0, (size_t)B * HQ * SQ * SK * 4);
-    a.x.t.dropout_scale = scalar(2), a.x.t.dropout_scale_inverse = scalar(0.5f);
-    settle(&a.x);
-    return a;
-}
-
-static attempt block_scaled(void)
-{
-    attempt a = { .x = make() };
-    a.x.p.dtype = FATTN_MXE4M3, a.x.p.padding = 1;
-    settle(&a.x);
-    for (fattn__auxiliary which = FATTN__AUXILIARY_AMAX_O; which < FATTN__AUXILIARY_COUNT;
-         which++) {
-        const int64_t bytes = fattn__auxiliary_bytes(&a.x.p, which);
-        void *data = bytes > 0 ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
-        if (data != NULL)
-            memset(data, 127, (size_t)bytes);
-        memcpy((char *)&a.x.t + fattn__auxiliary_place(which), &data, sizeof data);
+    world *x = &a.x;
+    x->p.padding = kind < SCALED;
+    x->p.len_broadcast = kind == ONE_LENGTH;
+    x->p.cumulative = kind == SUMMED ? FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV : 0;
+    if (kind == PACKED || kind == PACKED_BY_TOKENS) {
+        x->p.ragged_bits = kind == PACKED ? 32 : 64, x->p.ragged_tokens = kind == PACKED_BY_TOKENS;
+        memcpy(x->p.stats_strides, (int64_t[4]){ 0, 1, HQ, 1 }, sizeof x->p.stats_strides);
+    } else if (kind == PAGED || kind == PAGED_PACKED) {
+        x->p.pass = FATTN_FORWARD, x->p.page_size_k = x->p.page_size_v = 16,
+        x->p.pages_k = x->p.pages_v = B * 17 + 2, x->p.packed_table = kind == PAGED_PACKED;
+        place_pages(x, 16);
+    } else if (kind == SCALED) {
+        x->p.dtype = FATTN_E4M3, x->p.scale_in_memory = 1, x->t.attn_scale = scalar(-0.5f);
+        give(x, FATTN__AUXILIARY_DESCALE_Q, FATTN__AUXILIARY_AMAX_DV, 0, 1);
+    } else if (kind == MASKED) {
+        const size_t bytes = (size_t)B * HQ * SQ * SK * 4;
+        void *mask = aligned_alloc(32, bytes);
+        memset(mask, 0, bytes);
+        x->p.dropout_mask = 1, x->t.dropout_mask = mask;
+        x->t.dropout_scale = scalar(2), x->t.dropout_scale_inverse = scalar(0.5f);
     }
+    x->p.dtype = kind == BLOCK_SCALED ? FATTN_MXE4M3 : x->p.dtype;
+    settle(x);
+    if (kind == BLOCK_SCALED)
+        give(x, FATTN__AUXILIARY_AMAX_O, FATTN__AUXILIARY_COUNT - 1, 127, 0);
+    if (kind == PAGED || kind == PAGED_PACKED) { /* V's own */
+        int32_t *table = aligned_alloc(64, 256);
+        memcpy(table, x->t.page_table_k, B * 17 * 4);
+        x->t.page_table_v = table;
+    }
+    memcpy(a.elements, x->elements, sizeof a.elements);
+    a.with_elements = x->p.ragged_bits != 0;
     return a;
 }
 
@@ -145,79 +98,79 @@ static attempt block_scaled(void)
 
 /* X(name, the right call, what is done to it, what is said) */
 #define BAD_LIST(X)                                                                                \
-    X(negative, padded, SET32(seq_len_q, 1, -1),                                                   \
+    X(negative, PADDED, SET32(seq_len_q, 1, -1),                                                   \
       "seq_len_q[1]: -1 is not allowed; want 0 to 150 (seq_q)")                                    \
-    X(unused_twice, packed, SET32(seq_len_q, 1, -2),                                               \
+    X(unused_twice, PACKED, SET32(seq_len_q, 1, -2),                                               \
       "seq_len_q[1]: -2 is not allowed; want -1 to 150 (seq_q)")                                   \
-    X(long_q, padded, SET32(seq_len_q, 2, 151),                                                    \
+    X(long_q, PADDED, SET32(seq_len_q, 2, 151),                                                    \
       "seq_len_q[2]: 151 is not allowed; want 0 to 150 (seq_q)")                                   \
-    X(long_kv, padded, SET32(seq_len_kv, 0, 1000),                                                 \
+    X(long_kv, PADDED, SET32(seq_len_kv, 0, 1000),                                                 \
       "seq_len_kv[0]: 1000 is not allowed; want 0 to 270 (seq_kv)")                                \
-    X(broadcast, one_length, SET32(seq_len_kv, 0, 271),                                            \
+    X(broadcast, ONE_LENGTH, SET32(seq_len_kv, 0, 271),                                            \
       "seq_len_kv[0]: 271 is not allowed; want 0 to 270 (seq_kv)")                                 \
-    X(sum_begin, summed, SET32(seq_len_q, 0, 4),                                                   \
+    X(sum_begin, SUMMED, SET32(seq_len_q, 0, 4),                                                   \
       "seq_len_q[0]: 4 is not allowed; want 0, the first prefix sum")                              \
-    X(sum_falls, summed, SET32(seq_len_kv, 2, 100),                                                \
+    X(sum_falls, SUMMED, SET32(seq_len_kv, 2, 100),                                                \
       "seq_len_kv[2]: 100 is not allowed; want 200 to 470 (a prefix sum may exceed the one "       \
       "before by at most the sequence "                                                            \
       "length)")                                                                                   \
-    X(sum_jumps, summed, SET32(seq_len_q, 3, 500),                                                 \
+    X(sum_jumps, SUMMED, SET32(seq_len_q, 3, 500),                                                 \
       "seq_len_q[3]: 500 is not allowed; want 183 to 333 (a prefix sum may exceed the one before " \
       "by at most the sequence length)")                                                           \
-    X(offset_negative, packed, SET32(q_offsets, 0, -8),                                            \
+    X(offset_negative, PACKED, SET32(q_offsets, 0, -8),                                            \
       "q_offsets[0]: -8 is not allowed; want 0 or more")                                           \
-    X(offset_falls, packed, SET32(k_offsets, 2, 10),                                               \
+    X(offset_falls, PACKED, SET32(k_offsets, 2, 10),                                               \
       "k_offsets[2]: 10 is not allowed; want 12928 or more, as the one before it")                 \
-    X(offset_room, packed, SET32(v_offsets, 1, 96),                                                \
+    X(offset_room, PACKED, SET32(v_offsets, 1, 96),                                                \
       "v_offsets[1]: 96 is not allowed; entry 0 has 200 tokens, and from 0 on that is room for 1") \
-    X(offset_stats, packed, SET32(stats_offsets, 1, 596),                                          \
+    X(offset_stats, PACKED, SET32(stats_offsets, 1, 596),                                          \
       "stats_offsets[1]: 596 is not allowed; entry 0 has 150 tokens, and from 0 on that is room "  \
       "for 149")                                                                                   \
-    X(offset_end, packed, a->elements[8] = 50000,                                                  \
+    X(offset_end, PACKED, a->elements[8] = 50000,                                                  \
       "dv_offsets[2]: 29280 is not allowed; entry 2 would end at element 55200, the buffer has "   \
       "50000")                                                                                     \
-    X(offset_tokens, packed_by_tokens, SET64(o_offsets, 3, 200),                                   \
+    X(offset_tokens, PACKED_BY_TOKENS, SET64(o_offsets, 3, 200),                                   \
       "o_offsets[3]: 200 is not allowed; entry 2 has 77 tokens, and from 187 on that is room for " \
       "13")                                                                                        \
-    X(offset_huge, packed_by_tokens,                                                               \
+    X(offset_huge, PACKED_BY_TOKENS,                                                               \
       (SET64(do_offsets, 2, INT64_MAX / 2), SET64(do_offsets, 3, INT64_MAX)),                      \
       "do_offsets[2]: 4611686018427387903 is not allowed; entry 2 would lie past any memory")      \
-    X(dense_short, padded, (a->with_elements = true, a->elements[0] = 100),                        \
+    X(dense_short, PADDED, (a->with_elements = true, a->elements[0] = 100),                        \
       "q: a buffer of 100 elements is not allowed; want 57600")                                    \
-    X(page_high, paged, SET32(page_table_k, 18, 53),                                               \
+    X(page_high, PAGED, SET32(page_table_k, 18, 53),                                               \
       "page_table_k[18]: 53 is not allowed; want 0 to 52 (pages of the pool)")                     \
-    X(page_negative, paged, SET32(page_table_v, 0, -1),                                            \
+    X(page_negative, PAGED, SET32(page_table_v, 0, -1),                                            \
       "page_table_v[0]: -1 is not allowed; want 0 to 52 (pages of the pool)")                      \
-    X(table_falls, paged_packed, SET32(table_offsets_k, 2, 3),                                     \
+    X(table_falls, PAGED_PACKED, SET32(table_offsets_k, 2, 3),                                     \
       "table_offsets_k[2]: 3 is not allowed; want 13 or more, as the one before it")               \
-    X(table_room, paged_packed, SET32(table_offsets_k, 3, 21),                                     \
+    X(table_room, PAGED_PACKED, SET32(table_offsets_k, 3, 21),                                     \
       "table_offsets_k[3]: 21 is not allowed; entry 2 has 17 pages from 20 on")                    \
-    X(table_end, paged_packed, (SET32(table_offsets_k, 2, 40), SET32(table_offsets_k, 3, 60)),     \
+    X(table_end, PAGED_PACKED, (SET32(table_offsets_k, 2, 40), SET32(table_offsets_k, 3, 60)),     \
       "table_offsets_k[2]: 40 is not allowed; want 0 to 34 (pages of the whole table)")            \
-    X(scale_zero, scaled, SETF(scale_s, 0),                                                        \
+    X(scale_zero, SCALED, SETF(scale_s, 0),                                                        \
       "scale_s[0]: 0 is not allowed; want a finite number above 0")                                \
-    X(scale_negative, scaled, SETF(descale_dp, -1),                                                \
+    X(scale_negative, SCALED, SETF(descale_dp, -1),                                                \
       "descale_dp[0]: -1 is not allowed; want a finite number above 0")                            \
-    X(scale_nan, scaled, SETF(descale_k, NAN),                                                     \
+    X(scale_nan, SCALED, SETF(descale_k, NAN),                                                     \
       "descale_k[0]: nan is not allowed; want a finite number above 0")                            \
-    X(scale_inf, scaled, SETF(scale_dv, INFINITY),                                                 \
+    X(scale_inf, SCALED, SETF(scale_dv, INFINITY),                                                 \
       "scale_dv[0]: inf is not allowed; want a finite number above 0")                             \
-    X(attention, scaled, SETF(attn_scale, 0),                                                      \
+    X(attention, SCALED, SETF(attn_scale, 0),                                                      \
       "attn_scale[0]: 0 is not allowed; want a finite number other than 0")                        \
-    X(attention_nan, scaled, SETF(attn_scale, NAN),                                                \
+    X(attention_nan, SCALED, SETF(attn_scale, NAN),                                                \
       "attn_scale[0]: nan is not allowed; want a finite number other than 0")                      \
-    X(dropout, masked, SETF(dropout_scale, 0),                                                     \
+    X(dropout, MASKED, SETF(dropout_scale, 0),                                                     \
       "dropout_scale[0]: 0 is not allowed; want a finite number above 0")                          \
-    X(inverse, masked, SETF(dropout_scale_inverse, -2),                                            \
+    X(inverse, MASKED, SETF(dropout_scale_inverse, -2),                                            \
       "dropout_scale_inverse[0]: -2 is not allowed; want a finite number above 0")                 \
-    X(factor, block_scaled, SET8(sf_k, 1024 * 3 + 16, 255),                                        \
+    X(factor, BLOCK_SCALED, SET8(sf_k, 1024 * 3 + 16, 255),                                        \
       "sf_k[3088]: 255 is not allowed; want 0 to 254, a power of two (entry 1, head 0, line 1, "   \
       "block 0)")                                                                                  \
-    X(factor_t, block_scaled, SET8(sf_do_t, 32, 255),                                              \
+    X(factor_t, BLOCK_SCALED, SET8(sf_do_t, 32, 255),                                              \
       "sf_do_t[32]: 255 is not allowed; want 0 to 254, a power of two (entry 0, head 0, line 2, "  \
       "block 0)")
 
-#define AS_BAD(name, right, wrong, sentence)                                                       \
+#define AS_BAD(name, of, wrong, sentence)                                                          \
     static void make_##name(attempt *a)                                                            \
     {                                                                                              \
         wrong;                                                                                     \
@@ -227,11 +180,11 @@ BAD_LIST(AS_BAD)
 
 static const struct {
     const char *name;
-    attempt (*right)(void);
+    right of;
     void (*wrong)(attempt *a);
     const char *sentence;
 } bad[] = {
-#define AS_ROW(name, right, wrong, sentence) { #name, right, make_##name, sentence },
+#define AS_ROW(name, of, wrong, sentence) { #name, of, make_##name, sentence },
     BAD_LIST(AS_ROW)
 #undef AS_ROW
 };
@@ -261,7 +214,7 @@ static fattn_status check(attempt *a, bool runs, char sentence[256])
 Test(call_check, says_what_is_wrong_where_and_what_is_allowed)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        attempt a = bad[i].right();
+        attempt a = call_of(bad[i].of);
         char sentence[256];
         cr_expect_eq(check(&a, false, sentence), FATTN_OK, "%s before it is spoilt: %s",
                      bad[i].name, sentence);
@@ -274,7 +227,7 @@ Test(call_check, says_what_is_wrong_where_and_what_is_allowed)
 Test(call_check, the_cpu_refuses_what_the_check_refuses)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        attempt a = bad[i].right();
+        attempt a = call_of(bad[i].of);
         char sentence[256];
         bad[i].wrong(&a);
         if (a.with_elements && memcmp(a.elements, a.x.elements, sizeof a.elements) != 0)
@@ -288,7 +241,7 @@ Test(call_check, the_cpu_refuses_what_the_check_refuses)
 Test(call_check, what_the_lengths_do_not_reach_is_not_looked_at)
 {
     char sentence[256];
-    attempt x = paged(), y = block_scaled(), *a = &x;
+    attempt x = call_of(PAGED), y = call_of(BLOCK_SCALED), *a = &x;
     SET32(page_table_k, 17 + 7, -1); /* entry 1 has 101 keys: 7 pages */
     cr_expect_eq(check(a, false, sentence), FATTN_OK, "%s", sentence);
     a = &y;
@@ -299,7 +252,7 @@ Test(call_check, what_the_lengths_do_not_reach_is_not_looked_at)
 Test(call_check, addresses_come_first_and_a_description_has_none)
 {
     char sentence[256];
-    attempt a = packed();
+    attempt a = call_of(PACKED);
     a.x.t.k_offsets = NULL;
     cr_expect_eq(check(&a, false, sentence), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(sentence, "k_offsets is NULL");
