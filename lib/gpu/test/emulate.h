@@ -197,7 +197,6 @@ int barrier(int any);
 #define gridDim (emulate::now.grid)
 #define __syncthreads() ((void)emulate::barrier(0))
 #define __syncthreads_or(x) emulate::barrier(x)
-#define __syncwarp() emulate::together([](emulate::warp &) {})
 
 static inline void __threadfence()
 {

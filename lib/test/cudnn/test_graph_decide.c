@@ -28,7 +28,7 @@ typedef struct row {
 
 /* In each spelling. */
 static const row rows[] = {
-    ROW("plain", FWD, BWD),
+    ROW("plain", FWD, BWD, .alibi = 0),
     ROW("f16", FWD, BWD, .dtype = FATTN_F16),
     ROW("f32", "1", "unsupported: ", .dtype = FATTN_F32),
     ROW("stats", FWD, NULL, .outputs = FATTN_WANT_STATS),

@@ -97,25 +97,3 @@ Test(facts, an_order_of_memory_ignores_gaps)
               "one head: both orders hold");
     cr_expect_not(fattn__fact_order(&p, FATTN__ROLE_Q, FATTN_FORMAT_SBHD));
 }
-
-Test(facts, words_are_those_of_the_case_language)
-{
-    fattn_problem p = plain();
-    cr_expect_str_eq(fattn__fact_dtype_word(FATTN_MXE5M2), "mxe5m2");
-    cr_expect_str_eq(fattn__fact_dtype_word(FATTN_BOOL), "bool");
-    cr_expect_str_eq(fattn__fact_dtype_word(99), "?");
-    cr_expect_str_eq(fattn__fact_pass_word(FATTN_BACKWARD), "bwd");
-    const fattn_problem aligned = resolved(&p);
-    cr_expect_str_eq(fattn__fact_misaligned_word(&aligned), "none");
-    memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 68, 8 * 68, 1 }, sizeof p.k_strides);
-    const fattn_problem crooked = resolved(&p);
-    cr_expect_str_eq(fattn__fact_misaligned_word(&crooked), "k");
-}
-
-Test(facts, query_tiles_have_128_rows)
-{
-    fattn_problem p = plain();
-    p.seq_q = 129;
-    p = resolved(&p);
-    cr_expect_eq(fattn__fact_query_tiles(&p), 2 * 8 * 2);
-}

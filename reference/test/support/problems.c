@@ -75,14 +75,6 @@ double rounded_to(fref_type type, double value)
     return not_too_large(type, rint(value / bit) * bit);
 }
 
-double truncated_to(fref_type type, double value)
-{
-    if (!isfinite(value) || value == 0.0)
-        return value;
-    double bit = last_bit(type, value);
-    return trunc(value / bit) * bit;
-}
-
 void dense_strides(int64_t stride[4], int64_t heads, int64_t s, int64_t dim)
 {
     stride[3] = 1;

@@ -41,7 +41,6 @@ double element(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c)
 void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, double value);
 /* To the nearest value of the type, ties to even; subnormals kept. */
 double rounded_to(fref_type type, double value);
-double truncated_to(fref_type type, double value);
 double unit_roundoff_of(fref_type type);
 
 uint64_t random_bits(uint64_t *state);
