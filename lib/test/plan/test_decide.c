@@ -107,6 +107,7 @@ Test(decide, the_policys_order_is_followed_and_the_first_yes_decides)
     cr_expect_eq(fattn_decision_backend(decision),
                  math->reason == FATTN_REASON_NONE ? FATTN_BACKEND_MATH : FATTN_BACKEND_CUDNN);
     fattn_decision_destroy(decision);
+    fattn_policy_pop(1);
 }
 
 static bool has_head_dim_128(const char *when, const fattn_problem *p)
@@ -187,6 +188,7 @@ Test(decide, a_denied_engine_is_listed_and_not_used_and_a_pinned_one_is_the_only
     cr_expect_eq(fattn_decision_backend(decision), FATTN_BACKEND_CUDNN);
     expect_removed(decision, 1, 0);
     fattn_decision_destroy(decision);
+    fattn_policy_pop(1);
 }
 
 /* With the builds that crash (9.26.0 to 9.28.0) the first ends the process unless the guard answers

@@ -157,7 +157,7 @@ static int context_first(int kind)
     problem.batch = 3;
     destroy_context();
     bool works = fattn_plan_covers(now.held, &problem) && fattn_plan_engine(now.held)->index >= 0;
-    char *bytes;
+    char *bytes = NULL;
     size_t count;
     if (kind != FATTN_DEVICE_CPU) {
         works = works && fattn_plan_save(now.held, &bytes, &count) == FATTN_OK && count > 0;

@@ -342,6 +342,7 @@ Test(cpu_plan, backends_that_the_device_lacks_are_passed_over_and_there_are_no_k
     expect_no_plan(&p, &options, FATTN_UNSUPPORTED, "");
     options = pin(FATTN_ENGINE_AUTO, NULL, 0), options.override_shapes = 1;
     expect_no_plan(&p, &options, FATTN_UNSUPPORTED, "");
+    fattn_policy_pop(1);
 }
 
 /* ---- what a plan covers
