@@ -4,6 +4,7 @@
 
 #include "cpu_attention.h"
 #include "cpu_gradient.h"
+#include "kernels/cpu_number.h"
 #include "liars/lies.h"
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
@@ -27,12 +28,24 @@ static int64_t tasks_of(const part *x)
     return (x->summed[0] ? 1 : x->batch) * (x->summed[1] ? 1 : x->heads) * tiles_of(x);
 }
 
+/* Planted faults of dK and dV. */
+static void bend_keys(const fattn__gradient *g, bool of_k, const int64_t at[3], int64_t count,
+                      float *acc, int64_t step)
+{
+    const int64_t live = fattn__band_of(g->c->p, g->c->t, at[0]).len_kv - at[2];
+    fattn__liar_bend_keys(g->c->p, of_k, count, acc, step);
+    for (int64_t j = live; FATTN__LIE(B_PADDED_DK) && of_k && live > 0 && j < count; j++)
+        memcpy(acc + j * step, acc + (live - 1) * step, (size_t)step * sizeof *acc);
+}
+
 /* Stores a tile of sums of entry b: the rows that the tensor has, or all rows as one if the
  * sequence is summed. */
 static void store(fattn__gradient *g, const part *x, const fattn__view *to, const int64_t at[3],
-                  int64_t dim, float *acc, int64_t step, float scale, float *amax)
+                  int64_t dim, float *acc, int64_t step, float factor, float scale, float *amax)
 {
     int64_t count = fattn__least(x->tile, x->seq - at[2]);
+    for (int64_t n = 0; n < x->tile * step && factor != 1.0f; n++)
+        acc[n] *= factor;
     if (x->summed[2]) {
         for (int64_t d = 0; d < dim; d++) {
             double sum = 0;
@@ -46,8 +59,10 @@ static void store(fattn__gradient *g, const part *x, const fattn__view *to, cons
         const int64_t length = x->of_q ? band.len_q : band.len_kv;
         count = length > at[2] ? fattn__least(count, length - at[2]) : 0;
     }
-    if (g->c->factors.narrow != 0)
+    if (g->c->factors.eight_bit)
         fattn__scale_output(acc, count, step, dim, scale, amax);
+    if (!x->of_q)
+        bend_keys(g, to == &g->c->dk, at, count, acc, step);
     fattn__view_store(to, at[0], at[1], at[2], count, dim, acc, step);
 }
 
@@ -61,28 +76,35 @@ static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int
     if (rows <= 0)
         return;
     fattn__gradient_rows(g, b, h, row0, rows);
-    for (int64_t key0 = 0; key0 < band->len_kv; key0 += FATTN__KEYS) {
-        const int64_t keys = fattn__least(FATTN__KEYS, band->len_kv - key0);
+    const int64_t step = fattn__tile_keys();
+    for (int64_t n = 0; n * step < band->len_kv; n++) {
+        const int64_t tiles = (band->len_kv + step - 1) / step,
+                      key0 = (fattn__like_gpu.reversed ? tiles - 1 - n : n) * step,
+                      keys = fattn__least(step, band->len_kv - key0);
         const fattn__scores at = { c->p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
         if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
             continue;
         fattn__gradient_keys(g, b, h, key0, keys);
         fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, false);
-        fattn__narrow_ds(&c->factors, &at, w->dp, false, &g->amax[FATTN__AMAX_DP]);
-        fattn__weigh(c->kernels,
-                     &(fattn__product){ .c = w->acc_q,
-                                        .a = w->dp,
-                                        .b = fattn__gradient_k(g),
-                                        .c_row = w->wide_q,
-                                        .a_row = FATTN__KEYS,
-                                        .a_column = 1,
-                                        .b_row = w->wide_q,
-                                        .m = rows,
-                                        .n = w->wide_q,
-                                        .k = keys,
-                                        .factor = c->factors.dq,
-                                        .accumulate = true },
-                     g->k_finite);
+        fattn__narrow_ds(&c->factors, &at, w->dp, false,
+                         FATTN__LIE(AMAX_DP_EARLY) ? NULL : &g->amax[FATTN__AMAX_DP]);
+        const fattn__product sum = { .c = w->acc_q,
+                                     .a = w->dp,
+                                     .b = fattn__gradient_k(g),
+                                     .c_row = w->wide_q,
+                                     .a_row = FATTN__KEYS,
+                                     .a_column = 1,
+                                     .b_row = w->wide_q,
+                                     .m = rows,
+                                     .n = w->wide_q,
+                                     .k = keys,
+                                     .factor = 1,
+                                     .accumulate = true };
+        fattn__weigh(c->kernels, &sum, g->k_finite);
+        if (FATTN__LIE(B_DQ_TWICE) && key0 == 0)
+            fattn__weigh(c->kernels, &sum, g->k_finite);
+        for (int64_t k = 0; FATTN__LIE(B_DQ_NARROW) && k < rows * w->wide_q; k++)
+            w->acc_q[k] = fattn__number_round(c->p->dtype, w->acc_q[k]);
     }
 }
 
@@ -92,7 +114,7 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
 {
     const fattn__call *c = g->c;
     fattn__scratch *w = &g->w;
-    const int64_t keys = fattn__least(FATTN__KEYS, band->len_kv - key0);
+    const int64_t keys = fattn__least(x->tile, band->len_kv - key0);
     if (keys <= 0)
         return;
     fattn__gradient_keys(g, b, h, key0, keys);
@@ -103,19 +125,24 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
             continue;
         fattn__gradient_rows(g, b, h, row0, rows);
         fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, !x->of_k);
-        fattn__product sum = {
-            .a_row = 1, .a_column = FATTN__KEYS, .m = keys, .k = rows, .accumulate = true
-        };
+        fattn__product sum = { .a_row = 1,
+                               .a_column = FATTN__KEYS,
+                               .m = keys,
+                               .k = rows,
+                               .factor = 1,
+                               .accumulate = true };
         if (x->of_k) {
             fattn__narrow_ds(&c->factors, &at, w->dp, true, NULL);
+            if (FATTN__LIE(B_LAST_ROW_DK) && b + h == 0 && row0 + rows == band->len_q)
+                memset(w->dp + (rows - 1) * FATTN__KEYS, 0, FATTN__KEYS * sizeof *w->dp);
             sum.c = w->acc_k, sum.a = w->dp, sum.b = fattn__gradient_q(g),
-            sum.c_row = sum.b_row = sum.n = w->wide_q, sum.factor = c->factors.dk;
+            sum.c_row = sum.b_row = sum.n = w->wide_q;
             fattn__weigh(c->kernels, &sum, g->q_finite);
         }
         if (x->of_v) {
             fattn__narrow_p(&c->factors, &at, w->s);
             sum.c = w->acc_v, sum.a = w->s, sum.b = fattn__gradient_do(g),
-            sum.c_row = sum.b_row = sum.n = w->wide_v, sum.factor = c->factors.dv;
+            sum.c_row = sum.b_row = sum.n = w->wide_v;
             fattn__weigh(c->kernels, &sum, g->d_o_finite);
         }
     }
@@ -134,6 +161,35 @@ static void turn(const fattn__gradient *g, const part *x, int64_t s0, bool back)
                       v->lanes, back);
 }
 
+/* Does each query head make a partial dK and dV of its own, as a GPU's does? */
+static bool makes_partials(const fattn__call *c, const part *x, int64_t group)
+{
+    return fattn__like_gpu.on && !x->of_q && group > 1 && c->k.angles == NULL;
+}
+
+static void join(fattn__gradient *g, float *sum, float *partial, int64_t count, float factor)
+{
+    const int32_t type = g->c->p->dtype;
+    const bool cast = !fattn__like_gpu.partials_fp32 && !g->c->factors.eight_bit;
+    for (int64_t n = 0; n < count; n++) {
+        const float value = partial[n] * factor;
+        sum[n] += cast ? fattn__number_round(type, value) : value;
+        if (FATTN__LIE(B_GROUP_NARROW))
+            sum[n] = fattn__number_round(type, sum[n]);
+    }
+    memset(partial, 0, (size_t)count * sizeof *partial);
+}
+
+static void join_group(fattn__gradient *g, const part *x, int64_t h, int64_t group)
+{
+    fattn__scratch *w = &g->w;
+    const bool counts = !FATTN__LIE(B_GQA_LAST) || (h + 1) % group == 0;
+    if (x->of_k)
+        join(g, w->group_k, w->acc_k, FATTN__KEYS * w->wide_q, counts ? g->c->factors.dk : 0.0f);
+    if (x->of_v)
+        join(g, w->group_v, w->acc_v, FATTN__KEYS * w->wide_v, counts ? g->c->factors.dv : 0.0f);
+}
+
 static void run_part(fattn__gradient *g, const part *x, int64_t task)
 {
     const fattn__call *c = g->c;
@@ -146,27 +202,36 @@ static void run_part(fattn__gradient *g, const part *x, int64_t task)
                                           x->batch),
                       hs = fattn__span_of(x->summed[1], head, x->heads),
                       ts = fattn__span_of(x->summed[2], tile, (x->seq + x->tile - 1) / x->tile);
-    memset(x->of_q ? w->acc_q : w->acc_k, 0, (size_t)(x->tile * w->wide_q) * sizeof(float));
+    const bool parts = makes_partials(c, x, group);
+    if (!x->of_q || !FATTN__LIE(WORKSPACE_DIRTY) || batch + head > 0)
+        memset(x->of_q ? w->acc_q : w->acc_k, 0, (size_t)(x->tile * w->wide_q) * sizeof(float));
     memset(w->acc_v, 0, (size_t)(FATTN__KEYS * w->wide_v) * sizeof(float));
+    if (parts) {
+        memset(w->group_k, 0, (size_t)(FATTN__KEYS * w->wide_q) * sizeof(float));
+        memset(w->group_v, 0, (size_t)(FATTN__KEYS * w->wide_v) * sizeof(float));
+    }
     for (int64_t at = ts.first; at < ts.last; at++) {
         turn(g, x, at * x->tile, false);
         for (int64_t b = bs.first; b < bs.last; b++) {
             const fattn__band band = fattn__band_of(p, c->t, b);
-            for (int64_t h = hs.first * group; h < hs.last * group; h++)
+            for (int64_t h = hs.first * group; h < hs.last * group; h++) {
                 x->of_q ? add_to_q(g, &band, b, h, at * x->tile)
                         : add_to_keys(g, x, &band, b, h, at * x->tile);
+                if (parts)
+                    join_group(g, x, h, group);
+            }
         }
         turn(g, x, at * x->tile, true);
     }
     if (x->of_q)
-        store(g, x, &c->dq, place, p->dim_qk, w->acc_q, w->wide_q, c->factors.scale_dq,
-              &g->amax[FATTN__AMAX_DQ]);
+        store(g, x, &c->dq, place, p->dim_qk, w->acc_q, w->wide_q, c->factors.dq,
+              c->factors.scale_dq, &g->amax[FATTN__AMAX_DQ]);
     if (x->of_k)
-        store(g, x, &c->dk, place, p->dim_qk, w->acc_k, w->wide_q, c->factors.scale_dk,
-              &g->amax[FATTN__AMAX_DK]);
+        store(g, x, &c->dk, place, p->dim_qk, parts ? w->group_k : w->acc_k, w->wide_q,
+              parts ? 1.0f : c->factors.dk, c->factors.scale_dk, &g->amax[FATTN__AMAX_DK]);
     if (x->of_v)
-        store(g, x, &c->dv, place, p->dim_v, w->acc_v, w->wide_v, c->factors.scale_dv,
-              &g->amax[FATTN__AMAX_DV]);
+        store(g, x, &c->dv, place, p->dim_v, parts ? w->group_v : w->acc_v, w->wide_v,
+              parts ? 1.0f : c->factors.dv, c->factors.scale_dv, &g->amax[FATTN__AMAX_DV]);
 }
 
 /* dQ, dK, dV. One task computes dK and dV together if their tiles are the same. */
@@ -179,7 +244,7 @@ static int parts_of(const fattn_problem *p, part out[3])
                .batch = p->batch,
                .heads = p->heads_k,
                .seq = p->seq_kv,
-               .tile = FATTN__KEYS },
+               .tile = fattn__tile_keys() },
          v = k;
     v.of_k = false, v.of_v = true, v.heads = p->heads_v;
     fattn__problem_sums(p, FATTN__ROLE_DQ, q.summed);
@@ -252,7 +317,7 @@ void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int thr
         for (int i = 0; i < FATTN__AMAX_COUNT; i++)
             amax[i] = fmaxf(amax[i], g.amax[i]);
     }
-    if (c.factors.narrow != 0)
+    if (c.factors.eight_bit)
         store_amax(p, t, amax);
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)
         fattn__dropping_dump(&c.dropping, p, t->rng_dump, threads);

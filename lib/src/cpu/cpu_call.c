@@ -1,5 +1,8 @@
 #include "cpu_call.h"
 
+#include "cpu_tile.h"
+#include "liars/lies.h"
+
 #include "problem/auxiliary.h"
 #include "problem/layout.h"
 
@@ -57,9 +60,34 @@ static void add_angles(const fattn_problem *p, fattn__view *v, const float *angl
     v->lanes = p->rope_dim;
 }
 
+/* A planted fault: O is written as if it were dense. */
+static void ignore_gaps(fattn__call *c)
+{
+    const int64_t dim[4] = { c->p->batch, c->p->heads_q, c->p->seq_q, c->p->dim_v };
+    fattn__dense_strides(dim, "bshd", c->dense_o);
+    c->o.stride = c->dense_o;
+}
+
+void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, int64_t b, int64_t h,
+                           int64_t key0, int64_t keys)
+{
+    const fattn_problem *p = c->p;
+    const int64_t heads = of_v ? p->heads_v : p->heads_k, dim = of_v ? p->dim_v : p->dim_qk,
+                  step = fattn__padded(dim);
+    const fattn__view *from = of_v ? &c->v : &c->k;
+    if (FATTN__TESTING)
+        fattn__liar_load_keys(dst, step, from, p, (const int64_t[4]){ b, h, key0, of_v }, keys, dim,
+                              fattn__band_of(p, c->t, b).exist);
+    else
+        fattn__view_load(dst, step, from, b, h / (p->heads_q / heads), key0, keys, dim);
+}
+
 void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors *t)
 {
-    *c = (fattn__call){ .p = p, .t = t, .kernels = fattn__cpu_kernels() };
+    *c = (fattn__call){ .p = p,
+                        .t = t,
+                        .kernels = fattn__like_gpu.on ? fattn__gpu_kernels(p->dtype)
+                                                      : fattn__cpu_kernels() };
 #define VIEW(field, role) c->field = fattn__view_of(p, t, FATTN__ROLE_##role, NULL);
     VIEW(q, Q)
     VIEW(k, K)
@@ -71,6 +99,8 @@ void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors 
     VIEW(dk, DK)
     VIEW(dv, DV)
 #undef VIEW
+    if (FATTN__LIE(GAP_IGNORED))
+        ignore_gaps(c);
     if (fattn__dtype_is_mx(p->dtype))
         add_mx(c);
     if (p->rope) {

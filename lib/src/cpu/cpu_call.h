@@ -18,8 +18,12 @@ typedef struct fattn__call {
     fattn__view q_t, k_t, do_t, do_16;
     fattn__dropping dropping;
     fattn__factors factors;
+    int64_t dense_o[4]; /* strides of a planted fault */
 } fattn__call;
 
+/* Keys [key0, key0 + keys) of K (of V), as query head h of entry b sees them. */
+void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, int64_t b, int64_t h,
+                           int64_t key0, int64_t keys);
 void fattn__call_of(fattn__call *out, const fattn_problem *p, const fattn_tensors *t);
 
 #endif

@@ -1,5 +1,7 @@
 #include "cpu_dropout.h"
 
+#include <math.h>
+
 #include "cpu/kernels/cpu_number.h"
 #include "cpu_view.h"
 #include "liars/lies.h"
@@ -20,9 +22,15 @@ fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *
                       offset = FATTN__LIE(DROPOUT_OFFSET)
                                    ? 0
                                    : fattn__integer_at(t->offset, p->rng_bits, 0);
-        x.generator = fattn__dropout_of(seed, offset, fattn__dropout_threshold(p->dropout));
+        const double dropped =
+            FATTN__LIE(DROPOUT_8BIT) ? rint(p->dropout * 256.0) / 256.0 : p->dropout;
+        x.generator = fattn__dropout_of(seed, offset, fattn__dropout_threshold(dropped));
         x.scale = (float)(1.0 / (1.0 - p->dropout));
     }
+    if (FATTN__LIE(KEEP_FACTOR))
+        x.scale = fattn__number_round(FATTN_BF16, x.scale);
+    if (FATTN__LIE(DROPOUT_NOSCALE))
+        x.scale = 1.0F;
     return x;
 }
 
@@ -48,7 +56,9 @@ void fattn__dropping_apply(const fattn__dropping *dropping, const fattn__scores 
         return;
     for (int64_t i = 0; i < at->rows; i++) {
         float keep[FATTN__KEYS];
-        const int64_t row = at->row0 + i,
+        const int64_t row =
+                          (at->row0 + i + FATTN__LIE_OF(p->pass, DROPOUT_STALE, B_DROPOUT_STALE)) %
+                          p->seq_q,
                       first =
                           ((at->b * p->heads_q + at->h) * p->seq_q + row) * p->seq_kv + at->key0;
         if (dropping->mask != NULL)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cpu/kernels/cpu_number.h"
+#include "liars/lies.h"
 #include "problem/layout.h"
 
 /* The power of two that makes `most` fit the type: 1 where it does. */
@@ -14,15 +15,27 @@ static float fitting(int32_t dtype, float most)
     return power;
 }
 
+/* What 8-bit P is multiplied with, so that exponentials above 1 fit. */
+static float lag(void)
+{
+    return fattn__like_gpu.on && !FATTN__LIE(P_SATURATES) ? exp2f(-fattn__like_gpu.lazy) : 1.0f;
+}
+
 static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tensors *t,
                     const fattn__dropping *dropping)
 {
-    const float power = fitting(p->dtype, *t->scale_s * fmaxf(1.0f, dropping->scale));
+    const float fits = fitting(p->dtype, *t->scale_s * fmaxf(1.0f, dropping->scale)),
+                power = fits * (p->pass == FATTN_FORWARD ? lag() : 1.0f);
     f->narrow = p->dtype;
     f->narrow_ds = p->do_dtype;
+    f->eight_bit = true;
     f->score *= *t->descale_q * *t->descale_k;
     f->p_scale = *t->scale_s * power;
     f->o = *t->descale_s * *t->descale_v / power;
+    if (FATTN__LIE(SCALE_S_IGNORED)) {
+        f->p_scale = power;
+        f->o = *t->descale_v / power;
+    }
     if (p->pass == FATTN_FORWARD) {
         f->scale_o = fattn__dtype_is_fp8(p->o_dtype) ? *t->scale_o : 1.0f;
         return;
@@ -46,6 +59,7 @@ static void add_mx(fattn__factors *f, const fattn_problem *p, const fattn__dropp
                 power = fitting(p->dtype, scale * fmaxf(1.0f, dropping->scale));
     f->narrow = p->dtype;
     f->narrow_ds = p->do_dtype;
+    f->eight_bit = true;
     f->block_scaled = true;
     f->p_scale = scale * power;
     f->o = f->dv = 1.0f / f->p_scale;
@@ -53,10 +67,23 @@ static void add_mx(fattn__factors *f, const fattn_problem *p, const fattn__dropp
     f->dq = f->dk = 1.0f;
 }
 
+/* 1, or what a planted fault makes of it. */
+static double bent_scale(const fattn_problem *p)
+{
+    const bool forward = p->pass == FATTN_FORWARD;
+    return forward && FATTN__LIE(SCALE_1PCT)      ? 1.01
+           : forward && FATTN__LIE(SCALE_1E3)     ? 1.001
+           : forward && FATTN__LIE(SCALE_1E5)     ? 1.00001
+           : !forward && FATTN__LIE(B_SCALE_1PCT) ? 1.01
+           : fattn__like_gpu.scale_factor > 0.0   ? fattn__like_gpu.scale_factor
+                                                  : 1.0;
+}
+
 fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t,
                                  const fattn__dropping *dropping)
 {
-    const float scale = p->scale_in_memory ? *t->attn_scale : (float)p->attn_scale;
+    const double asked = p->scale_in_memory ? (double)*t->attn_scale : p->attn_scale;
+    const float scale = (float)(asked * bent_scale(p));
     fattn__factors f = { .score = scale,
                          .o = 1,
                          .dot = dropping->of_slope,
@@ -71,10 +98,17 @@ fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t,
                          .scale_dk = 1,
                          .scale_dv = 1,
                          .attn_scale = scale };
+    if (fattn__like_gpu.on && p->dtype != FATTN_F32) {
+        f.narrow = f.narrow_ds = p->dtype;
+        f.ds_scale = fattn__like_gpu.scale_last ? 1.0f : scale;
+        f.dq = f.dk = fattn__like_gpu.scale_last ? scale : 1.0f;
+    }
     if (fattn__dtype_is_fp8(p->dtype))
         add_fp8(&f, p, t, dropping);
     else if (fattn__dtype_is_mx(p->dtype))
         add_mx(&f, p, dropping);
+    if (FATTN__LIE(B_DQ_NOSCALE))
+        f.dq /= scale;
     return f;
 }
 
@@ -83,7 +117,7 @@ void fattn__narrow_p(const fattn__factors *f, const fattn__scores *at, float *p)
     for (int64_t i = 0; i < at->rows && f->narrow != 0; i++)
         for (int64_t j = 0; j < at->keys; j++) {
             float *x = p + i * at->row_step + j * at->key_step;
-            *x = fattn__number_round(f->narrow, *x * f->p_scale);
+            *x = fattn__liar_cast(f->narrow, *x * f->p_scale, false);
         }
 }
 
@@ -129,7 +163,7 @@ void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *d
             if (amax != NULL)
                 *amax = fmaxf(*amax, fabsf(*x * f->attn_scale));
             if (!f->block_scaled)
-                *x = fattn__number_round(f->narrow_ds, *x * f->ds_scale);
+                *x = fattn__liar_cast(f->narrow_ds, *x * f->ds_scale, true);
         }
     if (f->block_scaled)
         narrow_blocks(f, at, ds, over_rows);

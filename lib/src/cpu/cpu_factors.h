@@ -23,6 +23,7 @@ typedef struct fattn__factors {
     float score, o, dot, dp, dq, dk,
         dv; /* of the products Q K^T; P' V; dO O; dO V^T; dS K; dS^T Q; P'^T dO */
     int32_t narrow, narrow_ds; /* the types that P and dS are cast to; 0: no cast */
+    bool eight_bit;            /* outputs are scaled, and largest magnitudes are recorded */
     bool block_scaled;         /* dS has its own scale factors */
     float p_scale, ds_scale;   /* applied before the casts */
     float scale_o, scale_dq, scale_dk, scale_dv;

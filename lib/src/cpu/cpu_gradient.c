@@ -45,6 +45,10 @@ void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0
     for (int64_t i = 0; i < rows; i++) {
         w->row[i] =
             c->factors.dot * c->kernels->dot(d_o + i * w->wide_v, w->o + i * w->wide_v, w->wide_v);
+        for (int64_t d = p->dim_v - 8; FATTN__LIE(B_DELTA_TAIL) && d < p->dim_v; d++)
+            w->row[i] -= c->factors.dot * d_o[i * w->wide_v + d] * w->o[i * w->wide_v + d];
+        if (FATTN__LIE(B_NO_DELTA))
+            w->row[i] = 0.0f;
         w->stats[i] = c->t->stats[fattn__view_row(&c->stats, b, h, row0 + i)];
     }
 }
@@ -54,9 +58,9 @@ void fattn__gradient_keys(fattn__gradient *g, int64_t b, int64_t h, int64_t key0
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
-    const int64_t head_k = h / (p->heads_q / p->heads_k), head_v = h / (p->heads_q / p->heads_v);
-    fattn__view_load(w->k, w->wide_q, &c->k, b, head_k, key0, keys, p->dim_qk);
-    fattn__view_load(w->v, w->wide_v, &c->v, b, head_v, key0, keys, p->dim_v);
+    const int64_t head_k = h / (p->heads_q / p->heads_k);
+    fattn__call_load_keys(c, false, w->k, b, h, key0, keys);
+    fattn__call_load_keys(c, true, w->v, b, h, key0, keys);
     if (c->factors.block_scaled)
         fattn__view_load(w->k_t, w->wide_q, &c->k_t, b, head_k, key0, keys, p->dim_qk);
     fattn__tile_transpose(w->kt, FATTN__KEYS, w->k, w->wide_q, keys, p->dim_qk);
@@ -103,7 +107,8 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
     fattn__scratch *w = &g->w;
     const fattn__scores at = { p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
     const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED &&
-                             !values_only && !FATTN__LIE(MOD_NO_GRADIENT);
+                             !values_only && !FATTN__LIE(MOD_NO_GRADIENT) &&
+                             !FATTN__LIE(SOFTCAP_GRAD);
     dot(g, w->s, w->q, w->wide_q, w->kt, rows, keys, p->dim_qk, c->factors.score);
     if (through_mod)
         memcpy(w->raw, w->s, (size_t)(rows * FATTN__KEYS) * sizeof *w->raw);
@@ -115,6 +120,11 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
     if (!values_only) {
         dot(g, w->dp, w->d_o, w->wide_v, w->vt, rows, keys, p->dim_v, c->factors.dp);
         fattn__dropping_apply(&c->dropping, &at, w->dp);
+        for (int64_t n = 0; FATTN__LIE(AMAX_DP_EARLY) && n < rows * keys; n++) {
+            const int64_t e = n / keys * FATTN__KEYS + n % keys;
+            g->amax[FATTN__AMAX_DP] =
+                fmaxf(g->amax[FATTN__AMAX_DP], fabsf(w->s[e] * w->dp[e] * c->factors.attn_scale));
+        }
         for (int64_t i = 0; i < rows; i++)
             c->kernels->slope(w->dp + i * FATTN__KEYS, w->s + i * FATTN__KEYS, fattn__padded(keys),
                               w->row[i]);

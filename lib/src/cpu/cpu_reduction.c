@@ -2,6 +2,7 @@
 
 #include "cpu/kernels/cpu_number.h"
 #include "cpu_gradient.h"
+#include "liars/lies.h"
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 #include "score_mod/mod_program.h"
@@ -83,6 +84,10 @@ static void store_sums(const fattn__gradient *g, const fattn__reduction *r, cons
             for (int64_t y = i; y < (one_row ? FATTN__ROWS : i + 1); y++)
                 for (int64_t x = j; x < (one_key ? FATTN__KEYS : j + 1); x++)
                     sum += (double)g->w.acc[y * FATTN__KEYS + x];
+            if (r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_SCALED))
+                sum *= (double)g->c->factors.attn_scale;
+            if (r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_MASKED) && sum == 0.0)
+                continue;
             const int64_t to = at[0] * r->strides[0] + at[1] * r->strides[1] +
                                (at[2] + i) * r->strides[2] + (at[3] + j) * r->strides[3];
             fattn__number_store(r->to, r->dtype, to, (float)sum);
@@ -101,7 +106,9 @@ void fattn__reduction_run(fattn__gradient *g, const fattn__reduction *r, int64_t
                       heads = fattn__span_of(r->dim[1] == 1, head, p->heads_q);
     memset(g->w.acc, 0, FATTN__ROWS * FATTN__KEYS * sizeof *g->w.acc);
     g->reduced_place = r->place;
-    for (int64_t b = batches.first; b < batches.last && r->place != FATTN__PLACE_NONE; b++)
+    const bool of_one = r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_BATCH);
+    for (int64_t b = of_one ? batches.last - 1 : batches.first;
+         b < batches.last && r->place != FATTN__PLACE_NONE; b++)
         for (int64_t h = heads.first; h < heads.last; h++)
             add_head(g, b, h,
                      fattn__span_of(r->dim[2] == 1, row_tile, tiles(p->seq_q, FATTN__ROWS)),

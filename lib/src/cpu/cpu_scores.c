@@ -13,6 +13,29 @@ bool fattn__scores_are_plain(const fattn_problem *p)
            !p->block_mask;
 }
 
+#ifdef FATTN_LIARS
+/* Planted faults: true where the bias is not the one at `offset`. */
+static bool fattn__liar_bias(float *s, const fattn__scores *at, int64_t i, int64_t j,
+                             int64_t offset)
+{
+    const fattn_problem *p = at->p;
+    const int64_t row = (at->key0 + j) % p->seq_q, key = (at->row0 + i) % p->seq_kv;
+    if (FATTN__LIE(BIAS_TILE) &&
+        at->key0 + j >= (p->seq_kv - 1) / fattn__tile_keys() * fattn__tile_keys())
+        return true;
+    if (!FATTN__LIE(BIAS_T) && !FATTN__LIE(BIAS_SCALED))
+        return false;
+    if (FATTN__LIE(BIAS_T)) /* as far as the transposed place exists */
+        offset += (p->bias_dim[2] == 1 ? 0 : (row - at->row0 - i) * p->bias_strides[2]) +
+                  (p->bias_dim[3] == 1 ? 0 : (key - at->key0 - j) * p->bias_strides[3]);
+    *s += fattn__number_load(at->t->bias, p->bias_dtype, offset) *
+          (FATTN__LIE(BIAS_SCALED) ? (float)p->attn_scale : 1.0F);
+    return true;
+}
+#else
+#define fattn__liar_bias(s, at, i, j, offset) false
+#endif
+
 /* Adds a bias, or masks where a boolean one is 0. */
 static void add_bias(const fattn__scores *at, int64_t i, float *row)
 {
@@ -20,12 +43,15 @@ static void add_bias(const fattn__scores *at, int64_t i, float *row)
     const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
     int64_t offset = 0;
     for (int axis = 0; axis < 4; axis++)
-        offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE))
-                      ? 0
-                      : place[axis] * p->bias_strides[axis];
+        offset +=
+            p->bias_dim[axis] == 1 || (axis == 1 && (FATTN__LIE(BIAS_SHAPE) || FATTN__LIE(BIAS_H0)))
+                ? 0
+                : place[axis] * p->bias_strides[axis];
     const int64_t step = p->bias_dim[3] == 1 ? 0 : p->bias_strides[3];
     for (int64_t j = 0; j < at->keys; j++)
-        if (p->bias_dtype != FATTN_BOOL)
+        if (p->bias_dtype != FATTN_BOOL && fattn__liar_bias(&row[j], at, i, j, offset + j * step))
+            continue;
+        else if (p->bias_dtype != FATTN_BOOL)
             row[j] += fattn__number_load(at->t->bias, p->bias_dtype, offset + j * step);
         else if (((const uint8_t *)at->t->bias)[offset + j * step] == 0)
             row[j] = -INFINITY;
@@ -38,19 +64,18 @@ static void add_alibi(const fattn__scores *at, int64_t i, float *row)
         row[j] += slope * (float)(at->key0 + j - (at->row0 + i));
 }
 
-/* A tile of the mask is 128 x 128: a multiple of a tile's keys, so that one bit says it for the
- * row. */
+/* A tile of the mask is 128 x 128. */
 static void mask_block(const fattn__scores *at, int64_t i, float *row)
 {
     const fattn_problem *p = at->p;
-    _Static_assert(128 % FATTN__KEYS == 0, "the keys of a tile lie in one tile of the mask");
-    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8,
-                  tile = at->key0 / 128;
+    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8;
     const uint8_t *bits = at->t->block_mask +
                           ((at->b * p->heads_q + at->h) * row_tiles + (at->row0 + i) / 128) * line;
-    if ((bits[tile / 8] >> tile % 8 & 1) == 0)
-        for (int64_t j = 0; j < at->keys; j++)
+    for (int64_t j = 0; j < at->keys; j++) {
+        const int64_t tile = (at->key0 + j) / 128;
+        if ((bits[tile / 8] >> tile % 8 & 1) == 0)
             row[j] = -INFINITY;
+    }
 }
 
 void fattn__scores_modify(const fattn__scores *at, float *s)

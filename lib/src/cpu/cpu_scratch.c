@@ -1,6 +1,7 @@
 #include "cpu_scratch.h"
 
 #include "cpu_attention.h"
+#include "liars/lies.h"
 #include "problem/layout.h"
 
 static size_t padded(int64_t floats)
@@ -11,7 +12,7 @@ static size_t padded(int64_t floats)
 size_t fattn__cpu_scratch_bytes(const fattn_problem *p)
 {
     const int64_t R = FATTN__ROWS, K = FATTN__KEYS, Q = fattn__padded(p->dim_qk),
-                  V = fattn__padded(p->dim_v), M = fattn__dtype_is_mx(p->dtype);
+                  V = fattn__padded(p->dim_v), M = fattn__dtype_is_mx(p->dtype), G = FATTN__TESTING;
 #define AS_BYTES(name, floats) +padded(floats)
     return 0 FATTN__SCRATCH_LIST(AS_BYTES);
 #undef AS_BYTES
@@ -20,7 +21,7 @@ size_t fattn__cpu_scratch_bytes(const fattn_problem *p)
 fattn__scratch fattn__scratch_at(const fattn_problem *p, char *base, int thread)
 {
     const int64_t R = FATTN__ROWS, K = FATTN__KEYS, Q = fattn__padded(p->dim_qk),
-                  V = fattn__padded(p->dim_v), M = fattn__dtype_is_mx(p->dtype);
+                  V = fattn__padded(p->dim_v), M = fattn__dtype_is_mx(p->dtype), G = FATTN__TESTING;
     char *at = base + (size_t)thread * fattn__cpu_scratch_bytes(p);
     fattn__scratch s = { .wide_q = Q, .wide_v = V };
 #define TAKE(name, floats)                                                                         \

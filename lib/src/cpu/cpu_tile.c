@@ -17,6 +17,14 @@ static int64_t length_of(const fattn_problem *p, const int32_t *lengths, uint32_
     return length > 0 ? length : 0; /* -1: an unused ragged sequence */
 }
 
+/* A planted fault: left and right exchanged. A left bound counts the diagonal, a right one not. */
+static void swap_bounds(fattn__band *band, const fattn_problem *p)
+{
+    const int64_t left = p->has_left ? p->window_left - 1 : FAR, right = band->right;
+    band->left = right == FAR ? FAR : right + 1;
+    band->right = clamp(left);
+}
+
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b)
 {
     fattn__band band = { .len_q = p->seq_q, .len_kv = p->seq_kv, .left = FAR, .right = FAR };
@@ -24,11 +32,29 @@ fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64
         band.len_q = length_of(p, t->seq_len_q, FATTN_CUMULATIVE_Q, b);
         band.len_kv = length_of(p, t->seq_len_kv, FATTN_CUMULATIVE_KV, b);
     }
-    band.shift = p->align == FATTN_BOTTOM_RIGHT ? band.len_kv - band.len_q : 0;
+    if (FATTN__LIE_OF(p->pass, LEN_PLUS_1, B_LEN_PLUS_1) && band.len_kv < p->seq_kv)
+        band.len_kv++;
+    if (FATTN__LIE_OF(p->pass, LEN_IGNORED, B_LEN_IGNORED) ||
+        (FATTN__LIE(PAGE_COUNT) && p->page_size_k != 0))
+        band.len_kv = p->seq_kv;
+    band.shift =
+        (p->align == FATTN_BOTTOM_RIGHT) != FATTN__LIE(ALIGN_SWAP) ? band.len_kv - band.len_q : 0;
+    if (FATTN__LIE(BR_MAX_LEN) && p->align == FATTN_BOTTOM_RIGHT)
+        band.shift = p->seq_kv - p->seq_q;
     if (p->has_left)
-        band.left = clamp(p->window_left);
+        band.left = clamp(p->window_left) + FATTN__LIE_OF(p->pass, LEFT_LOOSE, B_LEFT_LOOSE);
     if (p->has_right)
-        band.right = clamp(p->window_right);
+        band.right = clamp(p->window_right) + FATTN__LIE_OF(p->pass, CAUSAL_LOOSE, B_CAUSAL_LOOSE);
+    if (FATTN__LIE(B_BOUNDS_SWAP) && p->pass == FATTN_BACKWARD)
+        swap_bounds(&band, p);
+    band.exist = band.len_kv;
+    band.lost = FATTN__LIE_OF(p->pass, TILE_LOST, B_TILE_LOST)
+                    ? (p->seq_kv - 1) / fattn__tile_keys() * fattn__tile_keys()
+                    : INT64_MAX;
+    if (FATTN__LIE_OF(p->pass, TAIL_ZERO, B_TAIL_EXP) && p->score_mod == NULL && !p->has_bias &&
+        !p->alibi && !p->block_mask && !p->dropout_mask && !p->rope && band.len_kv > 0)
+        band.len_kv =
+            (p->seq_kv + fattn__tile_keys() - 1) / fattn__tile_keys() * fattn__tile_keys();
     return band;
 }
 
@@ -38,6 +64,8 @@ void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int6
     int64_t lo = diagonal - band->left + 1, hi = diagonal + band->right + 1;
     *first = lo < 0 ? 0 : lo;
     *last = hi > band->len_kv ? band->len_kv : hi;
+    if (*last > band->lost)
+        *last = band->lost;
     if (row >= band->len_q || *last <= *first)
         *first = *last = 0;
 }
@@ -57,8 +85,8 @@ fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t ro
 {
     fattn__sight sight = { .first = rows, .last = 0, .whole = true };
     const int64_t end = key0 + keys;
-    if (band->left == FAR && band->right == FAR && row0 + rows <= band->len_q &&
-        end <= band->len_kv)
+    if (band->left == FAR && band->right == FAR && end <= band->lost &&
+        row0 + rows <= band->len_q && end <= band->len_kv)
         return (fattn__sight){ 0, rows, true };
     for (int64_t i = 0; i < rows; i++) {
         int64_t first, last;

@@ -4,7 +4,19 @@
 
 #include <fattn/fattn.h>
 
+#include "liars/lies.h"
+
+#ifdef FATTN_LIARS
+enum { FATTN__ROWS = 64, FATTN__KEYS = 256 };
+#else
 enum { FATTN__ROWS = 192, FATTN__KEYS = 64 }; /* multiples of 16, as the kernels need */
+#endif
+
+/* The keys of a tile, FATTN__KEYS at most. */
+static inline int64_t fattn__tile_keys(void)
+{
+    return !FATTN__TESTING ? FATTN__KEYS : fattn__like_gpu.on ? fattn__like_gpu.tile : 64;
+}
 
 static inline int64_t fattn__padded(int64_t extent)
 {
@@ -15,6 +27,8 @@ static inline int64_t fattn__padded(int64_t extent)
 typedef struct fattn__band {
     int64_t len_q, len_kv, shift;
     int64_t left, right; /* clamped; INT64_MAX/4: no bound */
+    int64_t lost;        /* no key from here on is read; INT64_MAX, except in a planted fault */
+    int64_t exist;       /* keys in memory: len_kv, except in a planted fault */
 } fattn__band;
 
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b);

@@ -60,7 +60,7 @@ fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn
     return v;
 }
 
-int64_t fattn__view_row(const fattn__view *v, int64_t b, int64_t h, int64_t s)
+static int64_t row_at(const fattn__view *v, int64_t b, int64_t h, int64_t s)
 {
     const int64_t within = h * v->stride[1];
     if (FATTN__LIE(BATCH_16_BITS))
@@ -74,6 +74,12 @@ int64_t fattn__view_row(const fattn__view *v, int64_t b, int64_t h, int64_t s)
                               ? fattn__integer_at(v->table_offsets, v->offset_bits, b)
                               : b * v->pages;
     return v->table[first + s / v->page] * v->stride[0] + within + s % v->page * v->stride[2];
+}
+
+int64_t fattn__view_row(const fattn__view *v, int64_t b, int64_t h, int64_t s)
+{
+    const int64_t row = row_at(v, b, h, s);
+    return FATTN__LIE(OFFSET_INT32) ? row & 0xfffff : row;
 }
 
 void fattn__rotate(float *row, int64_t dim, const float *angles, int64_t lanes, bool back)

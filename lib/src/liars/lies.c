@@ -5,10 +5,39 @@
 fattn__liar fattn__liar_now = FATTN__LIAR_NONE;
 
 #define AS_ROW(symbol, word, seed, what) { word, seed, what },
+#define AS_FAULT(symbol, id, types, scene, what) { id, "kernel", what },
 static const struct {
     const char *word, *seed, *what;
-} liars[] = { { "", "", "" }, FATTN__LIAR_LIST(AS_ROW) };
+} liars[] = { { "", "", "" }, FATTN__LIAR_LIST(AS_ROW) FATTN__FAULT_LIST(AS_FAULT) };
+#undef AS_FAULT
 #undef AS_ROW
+
+enum {
+#define AS_SCENE(scene, cases) SCENE_##scene,
+    FATTN__SCENE_LIST(AS_SCENE)
+#undef AS_SCENE
+};
+
+static const char *const scenes[] = {
+#define AS_CASES(scene, cases) cases,
+    FATTN__SCENE_LIST(AS_CASES)
+#undef AS_CASES
+};
+
+const fattn__fault *fattn__fault_at(int index)
+{
+#define AS_FAULT(symbol, id, types, scene, what)                                                   \
+    { id, #scene, NULL, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
+    static fattn__fault faults[] = { FATTN__FAULT_LIST(AS_FAULT) };
+#undef AS_FAULT
+#define AS_PLACE(symbol, id, types, scene, what) SCENE_##scene,
+    static const int places[] = { FATTN__FAULT_LIST(AS_PLACE) };
+#undef AS_PLACE
+    if (index < 0 || (size_t)index >= sizeof faults / sizeof *faults)
+        return NULL;
+    faults[index].cases = scenes[places[index]];
+    return &faults[index];
+}
 
 bool fattn__liar_take(const char *word)
 {

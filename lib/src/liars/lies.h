@@ -4,6 +4,9 @@
 #ifndef FATTN_LIARS_H
 #define FATTN_LIARS_H
 
+#include "gpu_like.h"
+#include "kernel_faults.h"
+
 /* X(SYMBOL, "word", "seed", "what it breaks") */
 #define FATTN__LIAR_LIST(X)                                                                        \
     X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe",                                        \
@@ -53,20 +56,56 @@
 
 #include "fattn/fattn.h"
 
-#define FATTN__AS_LIAR_(symbol, word, seed, what) FATTN__LIAR_##symbol,
+#define FATTN__AS_LIAR_(symbol, ...) FATTN__LIAR_##symbol,
 typedef enum fattn__liar {
     FATTN__LIAR_NONE,
-    FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
+    FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__FAULT_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
 } fattn__liar;
 #undef FATTN__AS_LIAR_
 
+#define FATTN__TESTING 1
 extern fattn__liar fattn__liar_now;
 #define FATTN__LIE(symbol) (fattn__liar_now == FATTN__LIAR_##symbol)
+
+/* The planted faults of the kernel (kernel_faults.h). */
+typedef enum fattn__fault_types {
+    FATTN__TYPES_ANY,
+    FATTN__TYPES_CAST,
+    FATTN__TYPES_F8,
+    FATTN__TYPES_F16,
+    FATTN__TYPES_HOPPER,
+    FATTN__TYPES_FINER
+} fattn__fault_types;
+
+typedef struct fattn__fault {
+    const char *word, *scene, *cases, *what; /* cases: a predicate */
+    fattn__fault_types types;
+    fattn__liar liar;
+} fattn__fault;
+
+/* Those of lib/src/liars first. NULL: the list ends before `index`. */
+const fattn__fault *fattn__fault_at(int index);
 
 /* Activates a mistake. False: the word is unknown. */
 bool fattn__liar_take(const char *word);
 /* Prints one line for each mistake: word, seed and description, separated by tabs. */
 void fattn__liar_print(FILE *out);
+/* Do two kernels of one pass lie there? */
+#define FATTN__LIE_OF(pass_of, forward, backward)                                                  \
+    ((pass_of) == FATTN_FORWARD ? FATTN__LIE(forward) : FATTN__LIE(backward))
+/* Rows [key0, key0 + keys) of K or V, as the fault finds them; rows behind `exist` are 0. */
+struct fattn__view;
+void fattn__liar_load_keys(float *dst, int64_t step, const struct fattn__view *from,
+                           const fattn_problem *p, const int64_t at[4], int64_t keys, int64_t dim,
+                           int64_t exist);
+/* P (dS) as the products take it. */
+float fattn__liar_cast(int32_t dtype, float x, bool of_ds);
+/* Rows of O before their cast: o[rows][step] of head (b, h), from row0 on. */
+void fattn__liar_bend_o(const fattn_problem *p, const int64_t at[3], int64_t rows, float *o,
+                        int64_t step);
+/* Rows of dK (else dV) before their cast. */
+void fattn__liar_bend_keys(const fattn_problem *p, bool of_k, int64_t rows, float *to,
+                           int64_t step);
 /* Changes a problem to the one that the active mistake asks instead. */
 void fattn__liar_bend(fattn_problem *question);
 
@@ -79,7 +118,13 @@ const struct gpu_driver *fattn__emulator_functions(void); /* for CUDA graphs alo
 void fattn__emulator_fail(int calls, int result);
 int fattn__emulator_alive(void);
 #else
+#define FATTN__TESTING 0
 #define FATTN__LIE(symbol) 0
+#define FATTN__LIE_OF(pass_of, forward, backward) 0
+#define fattn__liar_load_keys(...) ((void)0)
+#define fattn__liar_cast(dtype, x, of_ds) fattn__number_round(dtype, x)
+#define fattn__liar_bend_o(...) ((void)0)
+#define fattn__liar_bend_keys(...) ((void)0)
 #define fattn__liar_bend(question) ((void)0)
 #define fattn__emulator_records(plan, tensors) 0
 #endif

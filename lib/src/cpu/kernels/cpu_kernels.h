@@ -23,6 +23,7 @@ typedef struct fattn__product {
 typedef struct fattn__soft {
     float *s, *max, *sum, *rescale;
     int64_t keys, rows, step;
+    float *peak; /* the row's largest score so far: kernels whose `max` may stay below it */
 } fattn__soft;
 
 typedef struct fattn__kernels {
