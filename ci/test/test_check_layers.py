@@ -17,7 +17,7 @@ BAD = {
     "lib/gpu/a.c": "#include <fattn/fattn.h>\n",
     "lib/gpu/b.c": 'void f(void) { fprintf(e, "x"); }\n',
     "reference/src/f.c": '#include "flash/flash.h"\n',
-    "harness/src/flash/a.c": '#include "emulation/scene.h"\n',
+    "harness/src/flash/a.c": '#include "self/self_case.h"\n',
     "lib/src/a.c": "#include <fref/fref.h>\n",
     "lib/src/b.c": 'void f(void) { printf("x"); }\n',
     "lib/src/cudnn/c.c": "const char *p = getenv(name);\n",

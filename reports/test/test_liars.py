@@ -1,4 +1,4 @@
-"""The tables of `facts self`: from the lines that the program hands over."""
+"""The table of `facts self`: from the lines that the program hands over."""
 
 import json
 import tempfile
@@ -8,8 +8,16 @@ from pathlib import Path
 import support
 
 
-def found(dtype, size, result, **more):
-    return {"liar": "fwd.x", "dtype": dtype, "size": size, "result": result, **more}
+def shown(dtype, suite, able, red, **more):
+    return {
+        "fault": "fwd.x",
+        "dtype": dtype,
+        "suite": suite,
+        "able": able,
+        "asked": able,
+        "red": red,
+        **more,
+    }
 
 
 class Liars(unittest.TestCase):
@@ -21,17 +29,17 @@ class Liars(unittest.TestCase):
         self.assertEqual(code, 0)
         return out
 
-    def test_a_cell_has_the_weakest_ratio_and_the_sizes_that_find_nothing(self):
-        killed = {"gate": "t1", "tensor": "o"}
+    def test_a_cell_has_each_suite_with_its_red_cases(self):
+        of = {"gate": "t1", "tensor": "o"}
         out = self.show(
             {"what": {"fwd.x": "one key too many"}},
-            found("bf16", "s 200", "killed", ratio=12.34, **killed),
-            found("bf16", "s 500", "killed", ratio=2.5, **killed),
-            found("bf16", "long", "blind"),
-            found("f16", "s 200", "killed", ratio="inf", **killed),
-            found("f32", "s 200", "not_applicable"),
+            shown("bf16", "core", 4, 3, ratio=12.34, **of),
+            shown("bf16", "smoke", 2, 0, ratio=0.5, **of),
+            shown("f16", "core", 1, 1, ratio="inf", **of),
+            shown("f32", "core", 0, 0),
         )
         self.assertEqual(
             out,
-            "| liar | what is wrong | bf16 | f16 | f32 |\n|---|---|---|---|---|\n| `fwd.x` | one key too many | 2.5 t1 o; blind at long | t1 o |  |\n",
+            "| fault | what is wrong | bf16 | f16 | f32 |\n|---|---|---|---|---|\n"
+            "| `fwd.x` | one key too many | core 3 of 4: 12.3 t1 o; smoke 0 of 2 | core 1 of 1: t1 o | no case |\n",
         )

@@ -1,8 +1,7 @@
 /* Kernels that are wrong on purpose: the correct emulation (flash.h) with one change.
  * docs/numerics.md section 11.
  *
- * A test must catch each of them in the scene that can show it (emulation/scenes.h), with one of
- * the standard fills or the named fill. */
+ * `facts self` plants the same in the kernel of lib/src/cpu. */
 #ifndef FACTS_FLASH_LIARS_H
 #define FACTS_FLASH_LIARS_H
 

@@ -33,8 +33,7 @@ static void no_stage(void *owner, const char *stage)
 
 static bool resolve(facts_case *c, facts_problem *p, const char *name, facts_error *error)
 {
-    return facts_case_parse(c, name, error) &&
-           facts_problem_resolve(p, c, error) == FACTS_RESOLVED;
+    return facts_case_parse(c, name, error) && facts_problem_resolve(p, c, error) == FACTS_RESOLVED;
 }
 
 bool facts_self_case_takes(const char *name)
@@ -52,6 +51,7 @@ bool facts_self_case_open(facts_self_case *x, const char *name, facts_error *err
     facts_worker *w = worker(error);
     if (w == NULL || !resolve(&x->asked, &x->problem, name, error))
         return false;
+    x->asked_is_valid = true;
     x->problem.own_forward = false; /* its faults would change what the backward is given */
     fattn_status status = facts_mod_create(&x->mod, &x->problem);
     x->problem.ask.score_mod = x->mod;
@@ -76,6 +76,9 @@ static void take(facts_self_end *out, const facts_judgement *j, const char *name
 {
     if (!j->checked && !j->overrun && !j->unwritten && !j->not_finite)
         return;
+    out->answers++;
+    for (int gate = 0; gate < FACTS_GATE_COUNT; gate++)
+        out->gates[gate] = fmax(out->gates[gate], j->gates[gate]);
     const bool found = facts_judgement_verdict(j) != FACTS_VERDICT_PASS;
     const double ratio = found ? j->ratio : fmin(j->ratio, 1.0);
     if (out->gate[0] && ratio <= out->ratio)
@@ -107,11 +110,11 @@ void facts_self_case_run(facts_self_end *out, facts_self_case *x, const fattn__g
 {
     facts_error error = { 0 };
     facts_trial trial;
-    for (int once = fault != FATTN__LIAR_NONE; once >= 0; once--) { /* over one poison; then over both, if it is unseen */
-        const facts_trial_options options = { .worker = worker(&error),
-                                              .problem = &x->problem,
-                                              .once = once != 0,
-                                              .stage = no_stage };
+    for (int once = fault != FATTN__LIAR_NONE; once >= 0;
+         once--) { /* over one poison; then over both, if it is unseen */
+        const facts_trial_options options = {
+            .worker = worker(&error), .problem = &x->problem, .once = once != 0, .stage = no_stage
+        };
         fattn__like_gpu = *like;
         fattn__liar_now = x->reference.memory.problem ? fault : FATTN__LIAR_NONE;
         facts_trial_run(&trial, &x->reference, &x->plan, &options);

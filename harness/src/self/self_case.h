@@ -7,18 +7,12 @@
 
 typedef struct facts_self_case {
     facts_case asked;
+    bool asked_is_valid; /* it is a case, whoever refuses it */
     facts_problem problem;
     fattn_score_mod *mod;
     fattn_plan *plan;
     facts_reference reference;
 } facts_self_case;
-
-/* What became of one kernel. */
-typedef struct facts_self_end {
-    bool found;
-    double ratio; /* the largest; 1 is the threshold; INFINITY: no number shows it */
-    char gate[24], tensor[24];
-} facts_self_end;
 
 /* Can the worker's cpu run it in a moment? Then resolves it. */
 bool facts_self_case_takes(const char *name);

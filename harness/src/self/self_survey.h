@@ -3,7 +3,7 @@
 #define FACTS_SELF_SURVEY_H
 
 #include "case/words/fail.h"
-#include "self_case.h"
+#include "self_types.h"
 
 /* Of one fault in one type and suite. */
 typedef struct facts_shown {
@@ -11,6 +11,7 @@ typedef struct facts_shown {
     facts_self_type type;
     const char *suite;
     size_t able, asked, red; /* cases that can show it; those that ran; those that turned red */
+    const char *blind;       /* why no data of this type shows it; NULL: they must */
     double ratio;            /* the largest */
     char gate[24], tensor[24], name[FACTS_NAME_MAX]; /* of that ratio */
 } facts_shown;
@@ -23,7 +24,8 @@ typedef struct facts_survey_choice {
     const char *fault; /* a part of its id; NULL: all */
     const char *type;  /* NULL: all */
     size_t sample;     /* cases for each fault and type; 0: all */
-    bool quick;        /* a fault is not asked again after the first case that shows it */
+    bool quick;        /* one case that shows it is enough; else one that shows it clearly */
+    uint64_t seed;     /* of the data */
     /* Called after each kernel that ran; NULL. The first of a case has no fault. */
     void (*each)(void *owner, const facts_shown *of, const char *name, const facts_self_end *end);
     void *owner;

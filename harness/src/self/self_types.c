@@ -16,6 +16,7 @@ static const struct {
 };
 
 static facts_self_type now;
+static bool by_limits;
 
 const char *facts_self_type_word(facts_self_type type)
 {
@@ -69,6 +70,11 @@ fattn__gpu_like facts_self_begin(facts_self_type type)
                               .adder = types[type].adds == HOPPER ? FATTN__HOPPER_8 : fp32 };
 }
 
+void facts_self_limits(bool limits)
+{
+    by_limits = limits;
+}
+
 /* The linker puts it in the place of facts_constants_of (--wrap): the kernel is none of the
  * table's. */
 facts_constants __wrap_facts_constants_of(const facts_who *who);
@@ -82,6 +88,8 @@ facts_constants __wrap_facts_constants_of(const facts_who *who)
         out.cw = out.cl = 1.0;
         out.acc_pv = out.acc_run = 0.0;
     }
+    if (by_limits)
+        out = facts_constants_limit(who->dtype);
     out.calibrated = true;
     return out;
 }

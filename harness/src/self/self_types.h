@@ -3,6 +3,7 @@
 #define FACTS_SELF_TYPES_H
 
 #include "liars/lies.h"
+#include "numbers/judge/judge.h"
 
 /* X(SYMBOL, "word", "dtype", ADDS, CONSTANTS). ADDS: FP32, or as Hopper's tensor cores add 8-bit
  * types. CONSTANTS of the error model: TABLE, the widest of the table, as for an engine of a GPU;
@@ -21,6 +22,15 @@ typedef enum facts_self_type {
 } facts_self_type;
 #undef FACTS_AS_ENUM
 
+/* What became of one kernel. */
+typedef struct facts_self_end {
+    bool found;
+    double ratio; /* the largest; 1 is the threshold; INFINITY: no number shows it */
+    char gate[24], tensor[24];
+    size_t answers;                 /* that were judged */
+    double gates[FACTS_GATE_COUNT]; /* the largest ratio of each */
+} facts_self_end;
+
 const char *facts_self_type_word(facts_self_type type);
 const char *facts_self_type_dtype(facts_self_type type);
 bool facts_self_type_is_narrow(facts_self_type type); /* 8 bits */
@@ -30,5 +40,7 @@ facts_self_type facts_self_type_find(const char *word);
 bool facts_self_type_has(facts_self_type type, const fattn__fault *fault);
 /* A right kernel of that type, and from now on the constants that judge every answer. */
 fattn__gpu_like facts_self_begin(facts_self_type type);
+/* Judge by all limits of the constants, or again by the type's own. */
+void facts_self_limits(bool limits);
 
 #endif

@@ -68,7 +68,7 @@ void facts_gpu_enter(facts_slot *slot)
     slot->run->gpus[slot->gpu].alone = slot->alone;
 }
 
-void facts_gpu_leave(const facts_slot *slot)
+void facts_gpus_leave(const facts_slot *slot)
 {
     if (slot->gpu == FACTS_NO_GPU)
         return;

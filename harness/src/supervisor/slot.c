@@ -438,7 +438,7 @@ static void unlink_slot(facts_slot *slot)
         at = &(*at)->next;
     *at = slot->next;
     slot->run->live--;
-    facts_gpu_leave(slot);
+    facts_gpus_leave(slot);
     slot->run->targets[slot->target].live--;
     slot->run->targets[slot->target].queues[slot->queue].workers--;
 }

@@ -229,7 +229,7 @@ void facts_gpus_prepare(facts_supervision *run);
 bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu);
 void facts_gpu_enter(facts_slot *slot);
 /* Others may start on its GPU again, unless this worker found no memory to start. */
-void facts_gpu_leave(const facts_slot *slot);
+void facts_gpus_leave(const facts_slot *slot);
 /* The number of workers on the slot's GPU, of all targets; 0: the slot has no GPU. */
 int facts_gpu_live(const facts_slot *slot);
 /* A worker is ready on the GPU and reports its free memory (0: unknown). The first report counts.

@@ -135,6 +135,11 @@ static void bend_row(const tile *x, int64_t i, row_values *row)
         row->sum *= expf(row->max - x->w->peak[i]);
         row->max = x->w->peak[i];
     }
+    if (FATTN__LIE(LOG2E_SHORT) && !dead) { /* the maximum is kept in base 2 */
+        const float off = row->max * 1.4427f * 0x1.62e43p-1f - row->max;
+        row->max += off;
+        row->stats += off;
+    }
     if (FATTN__LIE(DEAD_STATS) && dead && i < x->live)
         row->stats = 0.0f;
     if (FATTN__LIE(MAX_LOW)) {
@@ -191,9 +196,9 @@ static void finish(tile *x)
     const bool last = x->row0 + x->rows == c->p->seq_q;
     const float amax_s = x->amax_s, amax_o = x->amax_o;
     for (int64_t i = 0; i < x->rows; i++) {
-        w->rescale[i] = w->max[i] == -INFINITY
-                            ? (FATTN__LIE(EMPTY_BATCH) && i < x->live ? NAN : 0.0f)
-                            : c->factors.o / w->sum[i];
+        const bool none = w->max[i] == -INFINITY || (FATTN__LIE(MAX_INIT_0) && w->sum[i] == 0.0f);
+        w->rescale[i] =
+            none ? (FATTN__LIE(EMPTY_BATCH) && i < x->live ? NAN : 0.0f) : c->factors.o / w->sum[i];
         if (FATTN__LIE(RECIPROCAL) && w->max[i] != -INFINITY)
             w->rescale[i] = c->factors.o * fattn__number_round(c->p->o_dtype, 1.0f / w->sum[i]);
         if (c->factors.eight_bit && w->sum[i] > 0.0f)

@@ -88,7 +88,7 @@ const fattn__fault *fattn__fault_at(int index);
 
 /* Activates a mistake. False: the word is unknown. */
 bool fattn__liar_take(const char *word);
-/* Prints one line for each mistake: word, seed and description, separated by tabs. */
+/* Prints one line for each mistake outside of the kernel: word, seed and description, separated by tabs. */
 void fattn__liar_print(FILE *out);
 /* Do two kernels of one pass lie there? */
 #define FATTN__LIE_OF(pass_of, forward, backward)                                                  \

@@ -1,6 +1,6 @@
-"""facts self --markdown: which wrong kernels are found, as the tables of docs/numerics.md.
+"""facts self --markdown: which suite shows which planted fault, as a table.
 
-Reads what `facts self --json` prints, behind a line that says what is wrong with each liar.
+Reads what `facts self --json` prints, behind a line that says what is wrong with each fault.
 """
 
 import json
@@ -13,32 +13,30 @@ def _table(heads, rows):
     )
 
 
-def _cell(found):
-    """Of one liar and type: the weakest ratio over the sizes and the gate that found it; and the sizes where nothing found it."""
-    killed = [f for f in found if f["result"] in ("killed", "near")]
+def _cell(shown):
+    """Of one fault and type: for each suite how many of the cases that ran are red, and the largest ratio."""
     parts = []
-    if killed:
-        weakest = min(killed, key=lambda f: float(f["ratio"]))
-        ratio = "" if weakest["ratio"] == "inf" else f"{weakest['ratio']:.3g} "
-        parts.append(f"{ratio}{weakest['gate']} {weakest['tensor']}")
-    missed = ", ".join(
-        f"{f['result']} at {f['size']}"
-        for f in found
-        if f["result"] in ("near", "blind", "survived")
-    )
-    return "; ".join(parts + [missed] if missed else parts)
+    for of in shown:
+        if not of["able"]:
+            continue
+        part = f"{of['suite']} {of['red']} of {of['asked']}"
+        if of["red"]:
+            ratio = "" if of["ratio"] == "inf" else f"{of['ratio']:.3g} "
+            part += f": {ratio}{of['gate']} {of['tensor']}"
+        parts.append(part)
+    return "; ".join(parts) or "no case"
 
 
 def survey(lines):
-    what, liars, types = lines[0]["what"], {}, {}
-    for found in lines[1:]:
-        types[found["dtype"]] = True
-        liars.setdefault(found["liar"], {}).setdefault(found["dtype"], []).append(found)
+    what, faults, types = lines[0]["what"], {}, {}
+    for shown in lines[1:]:
+        types[shown["dtype"]] = True
+        faults.setdefault(shown["fault"], {}).setdefault(shown["dtype"], []).append(shown)
     return _table(
-        ("liar", "what is wrong", *types),
+        ("fault", "what is wrong", *types),
         [
-            (f"`{liar}`", what[liar], *(_cell(by_type.get(t, ())) for t in types))
-            for liar, by_type in liars.items()
+            (f"`{fault}`", what[fault], *(_cell(by_type[t]) if t in by_type else "" for t in types))
+            for fault, by_type in faults.items()
         ],
     )
 

@@ -72,7 +72,7 @@ typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 #define FACTS_TABLE_LIST(X)                                                                                                        \
     X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
 #define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")
-#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd")
+#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd") X(LARGE, "large")
 #define AS_ENUM(symbol, word) FACTS_TABLE_##symbol,
 typedef enum facts_table { FACTS_TABLE_LIST(AS_ENUM) FACTS_TABLES } facts_table;
 #undef AS_ENUM

@@ -83,12 +83,12 @@ typedef enum option_kind {
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")     \
     X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                            \
       "where the reference runs; default: on a GPU if there is one; both: and compare")            \
-    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only liars with this in their name: bwd.")           \
+    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only faults with this in their name: bwd.")          \
     X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF),                                                   \
       "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper")                            \
-    X("quick", 0, FLAG, quick, NULL, ON(SELF), "only the smallest size")                           \
+    X("quick", 0, FLAG, quick, NULL, ON(SELF), "one case that shows a fault is enough")            \
     X("clean", 0, NUMBER, clean, "N", ON(SELF),                                                    \
-      "only N evaluations of a correct kernel; default: the liars, then 2000")                     \
+      "only N evaluations of a right kernel; default: the faults, then 500")                       \
     X("first", 0, NUMBER, first, "I", ON(SELF),                                                    \
       "with --clean: begin at I; --clean 1 --first I repeats a false alarm")                       \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "seed of the random numbers; default 1")  \

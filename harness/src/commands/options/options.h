@@ -98,9 +98,9 @@ typedef struct facts_options {
       "list, show and check known failures, or add one", NULL, NULL)                               \
     X(MERGE, "merge", facts_command_python, "IN...", "merge records and list missing rows", NULL,  \
       NULL)                                                                                        \
-    X(SELF, "self", facts_command_self, "",                                                        \
-      "run kernels that are wrong on purpose; show which ones FACTS finds", "facts self --quick",  \
-      "facts self --clean 1000 --seed 7")                                                          \
+    X(SELF, "self", facts_command_self, "[SUITES...]",                                             \
+      "run a kernel with planted faults; show which suite turns red for which",                    \
+      "facts self --quick --dtype bf16", "facts self numbers core --dtype bf16")                   \
     X(CALIBRATE, "calibrate", facts_command_python, "CASES...",                                    \
       "fit the constants of the error model to the errors of an engine", NULL, NULL)               \
     X(REPORT, "report", facts_command_python, "IN... -o DIR",                                      \

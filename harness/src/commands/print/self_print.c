@@ -6,16 +6,24 @@
 #include "commands/session/report_package.h"
 #include "record/text.h"
 
-static void print_found(const facts_found *f, FILE *out)
+bool facts_self_is_shown(const facts_survey *s, const facts_shown *of)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->shown[i].fault == of->fault && s->shown[i].type == of->type && s->shown[i].red)
+            return true;
+    return false;
+}
+
+static void print_shown(const facts_shown *f, FILE *out)
 {
     facts_text line = { 0 };
     facts_text_puts(&line, "{");
-    facts_text_member(&line, "liar", facts_liar_words[f->liar]);
-    facts_text_member(&line, "dtype", facts_survey_type_word(f->type));
-    facts_text_member(&line, "size", facts_size_word(f->size, f->liar));
-    facts_text_member(&line, "result", facts_end_word(f->end));
-    if (f->end != FACTS_END_NOT_APPLICABLE) {
-        facts_text_member(&line, "fill", f->fill);
+    facts_text_member(&line, "fault", f->fault->word);
+    facts_text_member(&line, "dtype", facts_self_type_word(f->type));
+    facts_text_member(&line, "suite", f->suite);
+    facts_text_format(&line, "\"able\":%zu,\"asked\":%zu,\"red\":%zu,", f->able, f->asked, f->red);
+    if (f->asked) {
+        facts_text_member(&line, "case", f->name);
         facts_text_member(&line, "gate", f->gate);
         facts_text_member(&line, "tensor", f->tensor);
         if (isfinite(f->ratio))
@@ -23,54 +31,60 @@ static void print_found(const facts_found *f, FILE *out)
         else
             facts_text_member(&line, "ratio", "inf");
     }
-    if (f->why)
-        facts_text_member(&line, "why", f->why);
+    if (f->blind)
+        facts_text_member(&line, "blind", f->blind);
     facts_text_close(&line);
     fprintf(out, "%s\n", line.data ? line.data : "");
     facts_text_free(&line);
 }
 
-/* One line for each liar and type: the result of each size. */
+static void print_line(const facts_shown *f)
+{
+    printf("    %-11s %-10s", facts_self_type_word(f->type), f->suite);
+    if (!f->able) {
+        printf(" no case can show it\n");
+        return;
+    }
+    printf(" red in %zu of %zu (%zu can show it)", f->red, f->asked, f->able);
+    if (f->ratio > 0.0)
+        printf("  %.4g  %s of %s", f->ratio, f->gate, f->tensor);
+    printf("%s%s%s\n", f->blind ? "  (" : "", f->blind ? f->blind : "", f->blind ? ")" : "");
+}
+
 void facts_self_print_table(const facts_survey *s)
 {
-    facts_liar liar = FACTS_LIAR_NONE;
-    for (size_t i = 0; i < s->count; i++) {
-        const facts_found *f = &s->found[i];
-        if (f->end == FACTS_END_NOT_APPLICABLE)
-            continue;
-        if (f->liar != liar)
-            printf("%-22s %s\n", facts_liar_words[f->liar], facts_liar_what[f->liar]);
-        liar = f->liar;
-        printf("    %-5s %-7s %-9s", facts_survey_type_word(f->type),
-               facts_size_word(f->size, f->liar), facts_end_word(f->end));
-        if (f->ratio > 0.0)
-            printf(" %10.4g  %s %s of %s", f->ratio, f->fill, f->gate, f->tensor);
-        if (f->why)
-            printf("  (%s%s)", f->news ? "new: it was listed as blind: " : "", f->why);
-        putchar('\n');
+    const fattn__fault *fault;
+    for (int n = 0; (fault = fattn__fault_at(n)) != NULL; n++) {
+        bool first = true;
+        for (size_t i = 0; i < s->count; i++) {
+            if (s->shown[i].fault != fault)
+                continue;
+            if (first)
+                printf("%-22s %s\n", fault->word, fault->what);
+            first = false;
+            print_line(&s->shown[i]);
+        }
     }
 }
 
 void facts_self_print_json(const facts_survey *s, FILE *out)
 {
     for (size_t i = 0; i < s->count; i++)
-        print_found(&s->found[i], out);
+        print_shown(&s->shown[i], out);
 }
 
 /* The input of `facts_reports self`. */
 static void write_survey(const void *subject, FILE *out)
 {
-    const facts_survey *s = subject;
     facts_text line = { 0 };
+    const fattn__fault *fault;
     facts_text_puts(&line, "{\"what\":{");
-    for (size_t i = 0; i < s->count; i++)
-        if (!i || s->found[i].liar != s->found[i - 1].liar)
-            facts_text_member(&line, facts_liar_words[s->found[i].liar],
-                              facts_liar_what[s->found[i].liar]);
+    for (int n = 0; (fault = fattn__fault_at(n)) != NULL; n++)
+        facts_text_member(&line, fault->word, fault->what);
     facts_text_close(&line);
     fprintf(out, "%s}\n", line.data ? line.data : "");
     facts_text_free(&line);
-    facts_self_print_json(s, out);
+    facts_self_print_json(subject, out);
 }
 
 int facts_self_print_markdown(const facts_survey *s)

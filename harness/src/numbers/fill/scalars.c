@@ -5,7 +5,8 @@
 /* Scales of fp8. Odd scales are all different, and neither 1 nor powers of two. A scale times its
  * descale is not 1, except for O, because a backward reads O as its own forward wrote it. S's scale
  * is a number of both types: P is 1 for the largest key of a row, and the cast of another number
- * would have the same relative error in every row. */
+ * would have the same relative error in every row. Large: P scaled to half of what its type holds,
+ * so that an exponential above 2 saturates; the rest is odd. */
 static double scale_of(const facts_problem *p, facts_array_id id)
 {
     static const struct {
@@ -19,6 +20,11 @@ static double scale_of(const facts_problem *p, facts_array_id id)
         { FACTS_ARRAY_SCALE_DP, 0x1p4, 19.3 },      { FACTS_ARRAY_SCALE_DQ, 0x1p2, 5.3 },
         { FACTS_ARRAY_SCALE_DK, 0x1p1, 3.7 },       { FACTS_ARRAY_SCALE_DV, 0x1p5, 7.1 },
     };
+    const double most = p->ask.dtype == FATTN_E5M2 ? 28672.0 : 224.0;
+    if (p->scales == FACTS_SCALES_LARGE && id == FACTS_ARRAY_SCALE_S)
+        return most;
+    if (p->scales == FACTS_SCALES_LARGE && id == FACTS_ARRAY_DESCALE_S)
+        return 1.09 / most;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].id == id)
             return p->scales == FACTS_SCALES_UNIT   ? 1.0

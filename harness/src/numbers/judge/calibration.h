@@ -15,7 +15,7 @@
  * (values beyond it change nothing) and a limit, which gives the widest: for 8-bit types, for
  * 16-bit types, for f32. With all constants of a type at their limits, FACTS still finds every liar
  * of docs/numerics.md, section 11, that it finds with the starting values, except one (section 10):
- * test_limits.c.
+ * test_self.c.
  * X(field, narrowest, limit8, limit16, limit32) */
 /* clang-format off */
 #define FACTS_CONSTANT_LIST(X)                                                          \

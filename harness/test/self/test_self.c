@@ -1,0 +1,309 @@
+/* The kernel of lib/src/cpu that works as a GPU's: honest it is right, and each control is; a
+ * planted fault is found by the gate that is there for it. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/kernels/cpu_kernels.h"
+#include "numbers/judge/calibration.h"
+#include "self/self_case.h"
+#include "self/self_clean.h"
+#include "self/self_survey.h"
+
+static facts_self_case scene;
+
+/* The right kernel of the type, before the case: its reference is made. */
+static fattn__gpu_like make(facts_self_type type, const char *text)
+{
+    char name[FACTS_CASE_TEXT];
+    facts_error error = { 0 };
+    facts_self_end end;
+    const fattn__gpu_like right = facts_self_begin(type);
+    snprintf(name, sizeof name, "%s dtype=%s", text, facts_self_type_dtype(type));
+    cr_assert(facts_self_case_open(&scene, name, &error), "%s: %s", name, error.text);
+    facts_self_case_run(&end, &scene, &right, FATTN__LIAR_NONE);
+    cr_expect_not(end.found, "%s: %s of %s, %g", name, end.gate, end.tensor, end.ratio);
+    return right;
+}
+
+static void expect_right(fattn__gpu_like like, const char *what)
+{
+    facts_self_end end;
+    facts_self_case_run(&end, &scene, &like, FATTN__LIAR_NONE);
+    cr_expect_not(end.found, "%s: %s of %s, %g", what, end.gate, end.tensor, end.ratio);
+}
+
+#define EXPECT_RIGHT(right, what, ...)                                                             \
+    do {                                                                                           \
+        fattn__gpu_like like = right;                                                              \
+        __VA_ARGS__;                                                                               \
+        expect_right(like, what);                                                                  \
+    } while (0)
+
+#define FORWARD "pass=fwd b=2 h=4/2 s=75/140 d=64 want=stats+max+sum_exp fill="
+#define BACKWARD "pass=bwd b=2 h=4/2 s=75/140 d=64 fill="
+
+Test(kernel, is_right_however_it_works)
+{
+    static const char *const fills[] = { FORWARD "gauss", FORWARD "stair_up", FORWARD "neglse" };
+    for (size_t n = 0; n < sizeof fills / sizeof *fills; n++) {
+        const fattn__gpu_like right = make(FACTS_SELF_BF16, fills[n]);
+        EXPECT_RIGHT(right, "tiles of 64", like.tile = 64);
+        EXPECT_RIGHT(right, "tiles of 256", like.tile = 256);
+        EXPECT_RIGHT(right, "three parts", like.splits = 3);
+        EXPECT_RIGHT(right, "more parts than tiles", like.tile = 64, like.splits = 7);
+        EXPECT_RIGHT(right, "from the last tile to the first", like.reversed = true);
+        EXPECT_RIGHT(right, "a lazy maximum", like.lazy = 8.0F);
+        EXPECT_RIGHT(right, "truncating accumulators", like.adder = FATTN__HOPPER_16);
+        EXPECT_RIGHT(right, "keys in another order", like.key_shift = 50);
+        EXPECT_RIGHT(right, "a scale one step off", like.scale_factor = 1.0 + 0x1p-23);
+        facts_self_case_close(&scene);
+    }
+    const fattn__gpu_like right = make(FACTS_SELF_F16, BACKWARD "gauss");
+    EXPECT_RIGHT(right, "scale after the product", like.scale_last = true);
+    EXPECT_RIGHT(right, "partial sums in fp32", like.partials_fp32 = true);
+    facts_self_case_close(&scene);
+}
+
+/* Each was called wrong once. */
+Test(kernel, is_right_where_the_model_was_not)
+{
+    fattn__gpu_like right =
+        make(FACTS_SELF_BF16, "pass=fwd b=3 h=4/1 s=248/248 d=40/40 seed=314844559 mask=causal_br "
+                              "want=stats layout=sbhd dropout=0.1");
+    EXPECT_RIGHT(right, "the largest P of every row is 1/(1-p), which bf16 is off from",
+                 like.tile = 64, like.splits = 3, like.lazy = 2.0F);
+    facts_self_case_close(&scene);
+    right = make(FACTS_SELF_BF16, "pass=bwd b=3 h=4/1 s=129/63 d=8/8 seed=69477731 fill=stair_dn "
+                                  "mask=causal_br padding=one layout=sbhd softmax=sink dsink=1");
+    EXPECT_RIGHT(right, "a sink far from the statistics", like.tile = 64, like.lazy = 2.0F);
+    facts_self_case_close(&scene);
+}
+
+/* One large product, `count` small ones behind it in the same chunk, and what the accumulator had.
+ */
+static float add(fattn__adder adder, double large, double small, int count, float before)
+{
+    float a[32] = { (float)large }, b[32 * 16] = { 1.0F }, c[16] = { before };
+    for (int k = 1; k <= count; k++) {
+        a[k] = (float)small;
+        b[16 * k] = 1.0F;
+    }
+    fattn__like_gpu.adder = adder;
+    fattn__gpu_kernels(FATTN_E4M3)
+        ->multiply(&(fattn__product){ .c = c,
+                                      .a = a,
+                                      .b = b,
+                                      .c_row = 16,
+                                      .a_row = 32,
+                                      .a_column = 1,
+                                      .b_row = 16,
+                                      .m = 1,
+                                      .n = 16,
+                                      .k = 32,
+                                      .factor = 1.0F,
+                                      .accumulate = true });
+    return c[0];
+}
+
+Test(product, aligned_ends_what_is_small_beside_the_largest)
+{
+    const fattn__adder exact = { .chunk = 32, .truncates = true, .bits = 24 };
+    fattn__adder one_run = FATTN__HOPPER_8;
+    one_run.run = 0;
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 31, 0), 1.0F + 31 * 0x1p-13F);
+    cr_expect_eq(add(one_run, 1.0, 0x1.fp-14, 31, 0), 1.0F, "each is cut, not their sum");
+    cr_expect_eq(add(one_run, -1.0, -0x1.fp-13, 1, 0), -1.0F - 0x1p-13F, "toward zero");
+    cr_expect_eq(add(one_run, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F, "the accumulator is one of them");
+    cr_expect_eq(add(one_run, 1.0, 0.0, 0, 0x1.fp-14F), 1.0F);
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 31, -1.0F), 31 * 0x1p-13F);
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 1, 1.0F), 2.0F, "and the sum has 14 bits");
+    cr_expect_eq(add(FATTN__HOPPER_16, 1.0, 0x1p-25, 31, 0), 1.0F + 7 * 0x1p-23F,
+                 "fifteen quarters of a step are three; then sixteen");
+    cr_expect_eq(add(exact, 1.0, 0x1.fp-24, 31, 0), 1.0F + 30 * 0x1p-23F);
+    cr_expect_eq(add(FATTN__HOPPER_8, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F + 31 * 0x1.fp-14F,
+                 "a run ends in fp32");
+}
+
+Test(kernel, adds_in_fewer_bits_as_its_constants_say)
+{
+    static const facts_self_type types[][2] = { { FACTS_SELF_E4M3, FACTS_SELF_E4M3_HOPPER },
+                                                { FACTS_SELF_E5M2, FACTS_SELF_E5M2_HOPPER } };
+    for (size_t n = 0; n < 2; n++) {
+        facts_self_end end;
+        const fattn__gpu_like hopper = make(types[n][1], FORWARD "gauss");
+        facts_self_case_close(&scene);
+        make(types[n][0], FORWARD "gauss");
+        facts_self_case_run(&end, &scene, &hopper, FATTN__LIAR_NONE);
+        cr_expect(end.found, "14 bits pass as fp32");
+        facts_self_case_close(&scene);
+    }
+}
+
+static void expect_found(fattn__gpu_like like, fattn__liar fault, facts_gate gate)
+{
+    facts_self_end end;
+    facts_self_case_run(&end, &scene, &like, fault);
+    cr_expect(end.found, "fault %d passes", fault);
+    cr_expect(end.gates[gate] > 1.0 || strcmp(end.gate, facts_gate_words[gate]) == 0,
+              "fault %d: %s is %g, %s %g of %s", fault, facts_gate_words[gate], end.gates[gate],
+              end.gate, end.ratio, end.tensor);
+}
+
+/* Without one of these gates a fault of this list would live on its fill. */
+Test(faults, are_found_by_the_gate_that_is_there_for_them)
+{
+    fattn__gpu_like right = make(FACTS_SELF_BF16, FORWARD "gauss");
+    expect_found(right, FATTN__LIAR_SCALE_1E3, FACTS_GATE_TL);
+    expect_found(right, FATTN__LIAR_O_TRUNC, FACTS_GATE_TG);
+    expect_found(right, FATTN__LIAR_P_TRUNC, FACTS_GATE_TG);
+    expect_found(right, FATTN__LIAR_ONE_ELEMENT, FACTS_GATE_T2);
+    expect_found(right, FATTN__LIAR_TILE_LOST, FACTS_GATE_T3);
+    expect_found(right, FATTN__LIAR_Q_TILE_UNWRITTEN, FACTS_GATE_POISON);
+    facts_self_case_close(&scene);
+    right = make(FACTS_SELF_BF16, FORWARD "neglse");
+    expect_found(right, FATTN__LIAR_MAX_INIT_0, FACTS_GATE_T1);
+    facts_self_case_close(&scene);
+    right = make(FACTS_SELF_BF16, BACKWARD "gauss");
+    expect_found(right, FATTN__LIAR_WORKSPACE_DIRTY, FACTS_GATE_T1);
+    facts_self_case_close(&scene);
+    right = make(FACTS_SELF_E4M3, FORWARD "gauss scales=odd");
+    expect_found(right, FATTN__LIAR_AMAX_O_LATE, FACTS_GATE_AMAX);
+    facts_self_case_close(&scene);
+    right = make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=75/140 d=64 stride=gap:8 want=stats");
+    expect_found(right, FATTN__LIAR_GAP_IGNORED, FACTS_GATE_GUARD);
+    facts_self_case_close(&scene);
+}
+
+/* On one key nothing is wrong with a last row that could read a key more. */
+Test(faults, that_cannot_lie_here_are_right)
+{
+    facts_self_end end;
+    const fattn__gpu_like right = make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=1/140 d=64 "
+                                                        "mask=causal_br want=stats fill=needle");
+    facts_self_case_run(&end, &scene, &right, FATTN__LIAR_CAUSAL_LOOSE);
+    cr_expect_not(end.found, "bottom-right, one row");
+    facts_self_case_close(&scene);
+}
+
+/* ---- the limits of the constants
+ * -----------------------------------------------------------------------------------------
+ */
+
+typedef struct near {
+    fattn__liar fault;
+    const char *text;
+} near;
+
+#define F200 "pass=fwd b=2 h=8/2 s=200 d=64 want=stats "
+#define F500 "pass=fwd b=2 h=8/2 s=256/500 d=64 want=stats "
+#define F4000 "pass=fwd b=2 h=8/2 s=64/4000 d=64 want=stats "
+#define F2000 "pass=fwd b=2 h=8/2 s=1/2000 d=64 want=stats "
+#define B200 "pass=bwd b=2 h=8/2 s=200 d=64 "
+#define B500 "pass=bwd b=2 h=8/2 s=256/500 d=64 "
+
+/* Judged by all limits at once, the fault is found and the right kernel is not: no row of the
+ * calibration table may have constants by which a fault passes. */
+static void expect_near(facts_self_type type, const near *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        facts_self_end end;
+        facts_self_limits(true);
+        const fattn__gpu_like right = make(type, list[i].text);
+        facts_self_case_run(&end, &scene, &right, list[i].fault);
+        cr_expect(end.found, "%s: fault %d lives, ratio %g", list[i].text, list[i].fault,
+                  end.ratio);
+        facts_self_case_close(&scene);
+    }
+    facts_self_limits(false);
+}
+
+Test(limits, let_no_fault_live)
+{
+    static const near bf16[] = { { FATTN__LIAR_LOG2E_SHORT, F200 "fill=neglse" },
+                                 { FATTN__LIAR_O_ACC_NARROW, F500 "fill=needle" },
+                                 { FATTN__LIAR_B_DQ_NARROW, B500 "fill=spiky" } };
+    static const near f16[] = { { FATTN__LIAR_LOG2E_SHORT, F200 "fill=neglse" },
+                                { FATTN__LIAR_P_TRUNC, F4000 },
+                                { FATTN__LIAR_O_ACC_NARROW, F200 "fill=needle" },
+                                { FATTN__LIAR_O_ACC_NARROW, F2000 },
+                                { FATTN__LIAR_B_P_TRUNC, B200 },
+                                { FATTN__LIAR_B_DQ_NARROW, B500 "fill=spiky" } };
+    static const near f32[] = { { FATTN__LIAR_SCALE_1E5, F200 "fill=neglse" } };
+    static const near e4m3[] = { { FATTN__LIAR_O_TRUNC, F200 "scales=odd" },
+                                 { FATTN__LIAR_P_SATURATES, F4000 "scales=odd fill=neglse" },
+                                 { FATTN__LIAR_B_DQ_NARROW, B200 "scales=odd grad=bf16" },
+                                 { FATTN__LIAR_B_P_TRUNC, B200 "scales=odd grad=bf16" } };
+    expect_near(FACTS_SELF_BF16, bf16, sizeof bf16 / sizeof *bf16);
+    expect_near(FACTS_SELF_F16, f16, sizeof f16 / sizeof *f16);
+    expect_near(FACTS_SELF_F32, f32, sizeof f32 / sizeof *f32);
+    expect_near(FACTS_SELF_E4M3_HOPPER, e4m3, sizeof e4m3 / sizeof *e4m3);
+}
+
+/* ---- surveys
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+Test(survey, names_the_suite_that_shows_a_fault)
+{
+    static const char *const suites[] = { "pass=fwd h=2 s=75/140 d=64",
+                                          "pass=bwd h=2 s=75/140 d=64" };
+    facts_survey s;
+    facts_error error = { 0 };
+    const facts_survey_choice choice = { .suites = suites,
+                                         .suite_count = 2,
+                                         .suite_dir = "",
+                                         .type = "bf16",
+                                         .fault = "last_tile_lost",
+                                         .seed = 1 };
+    cr_assert_eq(facts_survey_run(&s, &choice, &error), 0, "%s", error.text);
+    cr_assert_eq(s.count, 4);
+    for (size_t i = 0; i < s.count; i++) {
+        const bool backward = s.shown[i].fault->word[0] == 'b', same = backward == (i >= 2);
+        cr_expect_eq(s.shown[i].able, same, "%s", s.shown[i].fault->word);
+        cr_expect_eq(s.shown[i].red, same, "%s", s.shown[i].fault->word);
+    }
+    cr_expect_eq(s.false_alarms, 0, "%s", s.alarms);
+    facts_survey_free(&s);
+}
+
+Test(survey, says_what_it_does_not_know)
+{
+    static const char *const suites[] = { "pass=fwd h=2 s=75/140 d=64" };
+    facts_survey s;
+    facts_error error = { 0 };
+    facts_survey_choice choice = {
+        .suites = suites, .suite_count = 1, .suite_dir = "", .fault = "fwd.nonsense", .seed = 1
+    };
+    cr_expect_neq(facts_survey_run(&s, &choice, &error), 0);
+    cr_expect_str_eq(error.text, "no fault has \"fwd.nonsense\" in its id");
+    facts_survey_free(&s);
+    choice.type = "f64";
+    cr_expect_neq(facts_survey_run(&s, &choice, &error), 0);
+    facts_survey_free(&s);
+}
+
+Test(clean, right_kernels_are_never_called_wrong)
+{
+    facts_clean c;
+    facts_error error = { 0 };
+    cr_assert_eq(facts_clean_run(&c, 1, 0, 150, &error), 0, "%s", error.text);
+    cr_expect_eq(c.evaluations + c.refused, 150);
+    cr_expect_lt(c.refused, 30);
+    cr_expect_eq(c.false_alarms, 0, "%s", c.alarms);
+    for (facts_gate gate = FACTS_GATE_T1; gate <= FACTS_GATE_AMAX; gate++)
+        cr_expect_gt(c.worst[gate], 0.0, "%s never ran", facts_gate_words[gate]);
+}
+
+Test(clean, an_evaluation_is_the_same_in_any_company)
+{
+    facts_clean all, one;
+    facts_error error = { 0 };
+    cr_assert_eq(facts_clean_run(&all, 7, 0, 3, &error), 0);
+    double worst = 0.0;
+    for (uint64_t n = 0; n < 3; n++) {
+        cr_assert_eq(facts_clean_run(&one, 7, n, 1, &error), 0);
+        worst = fmax(worst, one.worst[FACTS_GATE_T1]);
+    }
+    cr_expect(worst == all.worst[FACTS_GATE_T1]);
+}
