@@ -71,7 +71,7 @@ typedef struct fref__related {
 typedef struct fref__gradient {
     double *sum[FREF__SUMS]; /* as below; NULL: not wanted */
     uint8_t *lossy;
-    double *total[3];    /* [heads of all][keys][dim]: value, variance, bound of groups that a slice
+    double *total[4];    /* [heads of all][keys][dim]: value, variance, bound, lost of groups that a slice
                             leaves unfinished */
     uint8_t *read;       /* [heads of all][keys] by a live row */
     double *key_weights; /* [heads of all][keys][2]: sums of w and w^2; NULL: nobody asks */

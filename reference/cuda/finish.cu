@@ -309,7 +309,7 @@ __device__ __forceinline__ void finish_dq(const fref__call &c, const finished &w
 
 /* Of one element of dK or dV, over the heads of a group. */
 struct total {
-    double value, variance, bound;
+    double value, variance, bound, lost;
 };
 
 /* What the sums of a gradient of keys are made into. */
@@ -360,13 +360,12 @@ __device__ __forceinline__ void add_heads(total t[BATCH], const fref__call &c, c
                                          g.lossy[at / FREF__TILE] != 0, at * k.ld + n);
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const double value = k.factor * b.sum[0][i], lost = k.factor * b.lost[i],
-                         a = accumulated * b.sum[1][i];
+            const double value = k.factor * b.sum[0][i], a = accumulated * b.sum[1][i];
             const double cast =
                 partials_cast ? c.in.unit_roundoff * at_least(c.in.tiny, fabs(value)) : 0.0;
             t[i].value += value;
-            t[i].variance +=
-                k.factor * k.factor * b.sum[2][i] + lost * lost + a * a + THIRD * cast * cast;
+            t[i].variance += k.factor * k.factor * b.sum[2][i] + a * a + THIRD * cast * cast;
+            t[i].lost += k.factor * b.lost[i];
             t[i].bound += size * b.sum[3][i] + a * sqrt_n + cast;
         }
     }
@@ -377,12 +376,12 @@ __device__ __forceinline__ answer element_of_keys(row_variance *all, amax *large
 {
     const double value = clamped(t.value, k.type->max),
                  cast = k.type->unit_roundoff * at_least(k.type->tiny, fabs(value));
-    const double of_cast = THIRD * cast * cast;
-    all->single += t.variance;
+    const double of_cast = THIRD * cast * cast, variance = t.variance + t.lost * t.lost;
+    all->single += variance;
     all->cast += of_cast;
     if (k.largest != nullptr)
-        take(largest, fabs(t.value), fmin(t.bound, k.z * sqrt(t.variance)));
-    return { value, sqrt(t.variance + of_cast), t.bound + cast };
+        take(largest, fabs(t.value), fmin(t.bound, k.z * sqrt(variance)));
+    return { value, sqrt(variance + of_cast), t.bound + cast };
 }
 
 /* Of a group that goes on in the next slice, or has begun in an earlier one. */
@@ -393,6 +392,7 @@ __device__ __forceinline__ void store_totals(const fref__gradient &g, const tota
         g.total[0][at + n + i * LANES] = t[i].value;
         g.total[1][at + n + i * LANES] = t[i].variance;
         g.total[2][at + n + i * LANES] = t[i].bound;
+        g.total[3][at + n + i * LANES] = t[i].lost;
     }
 }
 
@@ -401,7 +401,7 @@ __device__ __forceinline__ void load_totals(total t[BATCH], const fref__gradient
 {
     for (int i = 0; i < BATCH && n + i * LANES < dim; i++)
         t[i] = { g.total[0][at + n + i * LANES], g.total[1][at + n + i * LANES],
-                 g.total[2][at + n + i * LANES] };
+                 g.total[2][at + n + i * LANES], g.total[3][at + n + i * LANES] };
 }
 
 __device__ __forceinline__ void finish_keys(const fref__call &c, const finished &w,

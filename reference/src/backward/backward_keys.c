@@ -9,8 +9,8 @@
  *   FK, FV: the terms that may be flushed
  *   ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
  *
- * The heads of a group add up. If their partial sums are cast to the input type first, each head adds R = THIRD (u |x|)^2 and u
- * |x|. The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares. So does
+ * The heads of a group add up, FK and FV as they are, with their signs: all small terms may become 0. If their partial sums are
+ * cast to the input type first, each head adds R = THIRD (u |x|)^2 and u |x|. The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares. So does
  * eo, if O is not the engine's. */
 #include <errno.h>
 #include <math.h>
@@ -34,7 +34,7 @@ typedef struct entries {
 } entries;
 
 typedef struct total {
-    double *value, *variance, *bound;
+    double *value, *variance, *bound, *flushed;
     bool read[KEYS]; /* by a live row of the group */
     fref__weight_sums
         weights[KEYS]; /* w = dS^2 |q|^2 or P^2 |dO|^2 of a row, summed over the group's heads */
@@ -82,9 +82,11 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
         { &t->total_k.value, wide_k },
         { &t->total_k.variance, wide_k },
         { &t->total_k.bound, wide_k },
+        { &t->total_k.flushed, wide_k },
         { &t->total_v.value, wide_v },
         { &t->total_v.variance, wide_v },
         { &t->total_v.bound, wide_v },
+        { &t->total_v.flushed, wide_v },
         { &t->total_k.weight, s->group_k > 1 ? weights_of_rows : 0 },
         { &t->total_v.weight, s->group_v > 1 ? weights_of_rows : 0 },
     };
@@ -322,12 +324,13 @@ static void finish_head(const fref__backward *x, const total *group, const fref_
     for (int64_t at = 0; at < count && !x->judged; at++)
         group->value[at] += scale * sums->value[at];
     for (int64_t at = 0; at < count && x->judged; at++) {
-        double value = scale * sums->value[at], lost = scale * sums->flushed[at];
+        double value = scale * sums->value[at];
         double accumulated = E32 * sqrt_n * fabs(scale) * sums->magnitude[at];
         double cast = partials_cast ? x->in.unit_roundoff * fmax(fabs(value), x->in.tiny) : 0.0;
         group->value[at] += value;
-        group->variance[at] += scale * scale * sums->variance[at] + lost * lost +
-                               accumulated * accumulated + THIRD * cast * cast;
+        group->variance[at] +=
+            scale * scale * sums->variance[at] + accumulated * accumulated + THIRD * cast * cast;
+        group->flushed[at] += scale * sums->flushed[at];
         group->bound[at] += fabs(scale) * sums->bound[at] + accumulated * sqrt_n + cast;
     }
 }
@@ -368,15 +371,16 @@ static void write_keys(const destination *to, const total *group, int64_t keys)
             if (!judged)
                 continue;
             double cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
-            all.single += group->variance[from];
+            double variance = group->variance[from] + group->flushed[from] * group->flushed[from];
+            all.single += variance;
             all.cast += THIRD * cast * cast;
             if (to->sigma)
-                to->sigma[at] = live ? sqrt(group->variance[from] + THIRD * cast * cast) : 0.0;
+                to->sigma[at] = live ? sqrt(variance + THIRD * cast * cast) : 0.0;
             if (to->bound)
                 to->bound[at] = live ? group->bound[from] + cast : 0.0;
             if (to->amax && live)
                 fref__amax_take(to->amax, fabs(group->value[from]),
-                                fmin(group->bound[from], to->z * sqrt(group->variance[from])));
+                                fmin(group->bound[from], to->z * sqrt(variance)));
         }
         write_freedom(to, group, j, &all);
     }
@@ -392,6 +396,7 @@ static void start_group(total *group, int64_t count, int64_t rows)
     memset(group->value, 0, (size_t)count * sizeof(double));
     memset(group->variance, 0, (size_t)count * sizeof(double));
     memset(group->bound, 0, (size_t)count * sizeof(double));
+    memset(group->flushed, 0, (size_t)count * sizeof(double));
 }
 
 /* The weights of rows that were kept until the last head of the group. */

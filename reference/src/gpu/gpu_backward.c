@@ -54,7 +54,7 @@ typedef struct of_keys {
     bool wanted;
     int of_v;
     int64_t heads, group, dim, ld; /* of all; query heads of each; channels */
-    double *total[3], *channels, *weights;
+    double *total[4], *channels, *weights;
     int64_t read; /* of fref__run_zeros */
     fref__kernel sum, lost;
 } of_keys;
@@ -89,8 +89,8 @@ static void make_totals(fref__run *run, of_keys *g)
     const int64_t size = g->heads * run->call.keys * g->dim;
     if (!g->wanted || run->heads_of_slice % g->group == 0)
         return;
-    double *all = fref__run_doubles(run, g->of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
-    for (int n = 0; n < 3 && all; n++)
+    double *all = fref__run_doubles(run, g->of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 4 * size);
+    for (int n = 0; n < 4 && all; n++)
         g->total[n] = all + n * size;
 }
 

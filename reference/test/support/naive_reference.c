@@ -525,8 +525,8 @@ static void part_finish(const part *a, const naive_tensor *out, int64_t at, real
     real cast = cast_partial ? cast_of(x->r->in, sc * a->value, 1) : 0;
     out->value[at] += scale * a->value;
     out->size[at] += sc * a->size;
-    out->sigma[at] += sc * sc * a->variance + square(sc * a->lost) + acc * acc +
-                      cast * cast / 3; /* still a variance */
+    out->sigma[at] += sc * sc * a->variance + acc * acc + cast * cast / 3; /* still a variance */
+    out->lost[at] += sc * a->lost;
     out->bound[at] += sc * a->bound + acc * root + cast;
 }
 
@@ -683,6 +683,7 @@ static void finish_keys(const naive_tensor *t, const fref_problem *p, fref_type 
                 t->sigma[at] = t->bound[at] = 0;
             if (!line->live)
                 continue;
+            t->sigma[at] += square(t->lost[at]);
             take_amax(amax, t->value[at], fminl(t->bound[at], z * sqrtl(t->sigma[at])));
             t->value[at] = saturated(out, t->value[at], scale);
             real cast = cast_of(out, t->value[at], scale);
@@ -760,10 +761,11 @@ static void tensor_create(naive_tensor *t, int64_t lines, int64_t dim, int64_t w
 {
     t->count = lines * dim;
     t->line_count = lines;
-    t->value = zeros(4 * t->count, sizeof *t->value);
+    t->value = zeros(5 * t->count, sizeof *t->value);
     t->size = t->value + t->count;
     t->sigma = t->size + t->count;
     t->bound = t->sigma + t->count;
+    t->lost = t->bound + t->count;
     t->line = zeros(lines, sizeof *t->line);
     t->weight = zeros(lines * weights, sizeof *t->weight);
 }

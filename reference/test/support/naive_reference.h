@@ -19,7 +19,7 @@ typedef struct naive_line {
  * relative error refers to. Dense. */
 typedef struct naive_tensor {
     int64_t count;
-    long double *value, *size, *sigma, *bound;
+    long double *value, *size, *sigma, *bound, *lost; /* lost: of dK, dV */
     int64_t line_count;
     naive_line *line;
     long double *weight; /* dK, dV: [line, rows] w of a row, summed over the group */
