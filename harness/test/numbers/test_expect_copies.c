@@ -35,7 +35,8 @@ Test(copies, of_rows_are_summed_by_dk_and_dv)
                     "dk dv dbias");
 }
 
-/* P is 1 in every row, which rounds it as every other does; that shows where dO has a mean. */
+/* P is 1 in every row, which rounds it as every other does. That shows where dO has a mean, and
+ * where 1/(1-p) is far from a number of the type: 1.111 becomes 1 in e5m2, 1.125 in e4m3. */
 Test(copies, of_rows_are_made_by_one_key)
 {
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64 fill=offset_v", "dv");
@@ -43,6 +44,11 @@ Test(copies, of_rows_are_made_by_one_key)
                     "dv");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/2 d=64 fill=offset_v", "");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64", "");
+    expect_coherent("pass=bwd dtype=e5m2 h=2 s=130/1 d=64 dropout=0.1", "dv");
+    expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64 dropout=0.1", "");
+    expect_coherent("pass=bwd dtype=e5m2 h=2 s=130/2 d=64 dropout=0.1", "");
+    facts_problem one = case_of("pass=fwd dtype=e5m2 h=2 s=130/1 d=64 dropout=0.1");
+    cr_expect_not(facts_expect_dense(&one));
 }
 
 Test(copies, of_keys_are_summed_by_o_and_dq)

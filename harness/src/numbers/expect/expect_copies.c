@@ -45,11 +45,16 @@ double facts_shared_cast(int32_t dtype)
     return facts_dtype_is_8_bit(dtype) ? facts_dtype_roundoff(dtype) / sqrt(3.0) : 0.0;
 }
 
-/* In every row one key has all of P, and each rounds the same 1. Then the sum needs a mean to show
- * it. */
+/* In every row of an entry one key has all of P, and each row rounds the same number. A mean of the
+ * summed values shows that it is one rounding. Without a mean its size does, where it is more than
+ * the rms of independent roundings, u/sqrt(3). */
 static bool one_key_has_all(const facts_problem *p)
 {
-    for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
+    const int32_t dtype = p->ask.dtype;
+    const bool shows =
+        p->fill == FACTS_FILL_OFFSET_V || facts_expect_cast_off(dtype, facts_expect_p_factor(p)) >
+                                              facts_dtype_roundoff(dtype) / sqrt(3.0);
+    for (int64_t b = 0; shows && b < p->ask.batch; b++)
         if (facts_live_kv(p, b) == 1)
             return true;
     return false;

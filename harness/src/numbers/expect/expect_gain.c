@@ -35,10 +35,20 @@ static double rounding_allowance(int32_t dtype)
     return facts_dtype_is_8_bit(dtype) ? u * u : 0.0; /* h is 2 u */
 }
 
+double facts_expect_cast_off(int32_t dtype, double factor)
+{
+    return fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor;
+}
+
+double facts_expect_p_factor(const facts_problem *p)
+{
+    const bool drops = p->ask.dropout > 0.0 || p->ask.dropout_mask;
+    return (drops ? facts_keep_scale_of(p) : 1.0) * facts_array_scalar(p, FACTS_ARRAY_SCALE_S);
+}
+
 double facts_expect_largest_off(int32_t dtype, double factor)
 {
-    const double off = fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor /
-                       sqrt(FACTS_GAIN_KEYS);
+    const double off = facts_expect_cast_off(dtype, factor) / sqrt(FACTS_GAIN_KEYS);
     return rounding_allowance(dtype) > 0.0 ? 2.0 * off : off;
 }
 
@@ -53,13 +63,15 @@ facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
 
 /* An average P of a backward in 8 bits is below half of the type's smallest step. Then most P
  * become 0 and some a whole step: the roundings lean to one side by far more than a rounding
- * beside 1. (A forward casts P before it divides by the sum.) */
+ * beside 1. If dO has a mean, small P count as much as large ones, and lean up to 5/2 steps. (A
+ * forward casts P before it divides by the sum.) */
 static bool p_is_lost(const facts_problem *p)
 {
     if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
+    const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 0.5;
     return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
-           facts_decode(p->ask.dtype, 1) / 2.0;
+           steps * facts_decode(p->ask.dtype, 1);
 }
 
 void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_rounding *rounding)
@@ -67,11 +79,8 @@ void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_
     const fattn_problem *ask = &p->ask;
     const bool forward = ask->pass == FATTN_FORWARD;
     double drift = facts_truncated(longest_sum(ask)) + facts_run_lost(rounding, longest_sum(ask));
-    const bool drops = ask->dropout > 0.0 || ask->dropout_mask;
     if (forward)
-        drift +=
-            facts_expect_largest_off(ask->dtype, (drops ? facts_keep_scale_of(p) : 1.0) *
-                                                     facts_array_scalar(p, FACTS_ARRAY_SCALE_S));
+        drift += facts_expect_largest_off(ask->dtype, facts_expect_p_factor(p));
     const facts_gain gain =
         p_is_lost(p) ? (facts_gain){ 0 } : facts_gain_of(ask->dtype, forward, drift);
     e->gain = gain.all;

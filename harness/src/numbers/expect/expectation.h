@@ -120,6 +120,10 @@ double facts_run_lost(const fref_rounding *rounding, int64_t terms);
  * by one relative error. In a row that TG reads its share is at most 1/sqrt(FACTS_GAIN_KEYS). It is
  * twice that if 8-bit types process the keys in parts, each with a largest number. */
 double facts_expect_largest_off(int32_t dtype, double factor);
+/* How far the cast of `factor` is off, relative to it. */
+double facts_expect_cast_off(int32_t dtype, double factor);
+/* What P is multiplied with before its cast: 1/(1-p) of dropout times scale_s. */
+double facts_expect_p_factor(const facts_problem *problem);
 /* TG's and TS's allowances: g0, and the part of it that may differ from row to row. Both are 0 in a
  * type that has neither gate. */
 typedef struct facts_gain {
