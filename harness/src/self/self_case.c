@@ -117,7 +117,7 @@ void facts_self_case_run(facts_self_end *out, facts_self_case *x, const fattn__g
         };
         fattn__like_gpu = *like;
         fattn__liar_now = x->reference.memory.problem ? fault : FATTN__LIAR_NONE;
-        facts_trial_run(&trial, &x->reference, &x->plan, &options);
+        facts_trial_run(&trial, &x->reference, x->plan, &options);
         fattn__liar_now = FATTN__LIAR_NONE;
         end_of(out, &trial);
         if (out->found)

@@ -33,7 +33,6 @@ static const struct {
     { FATTN__LIAR_O_GAIN_ROWS, NARROW, "rounding P to 8 bits moves a sum by more", false },
     { FATTN__LIAR_EXP_CUT, HOPPER, "P V in a sum of 14 bits may lose more than exp(-10)", false },
     { FATTN__LIAR_KEEP_FACTOR, HOPPER, "rounding P to 8 bits moves a sum by more", false },
-    { FATTN__LIAR_B_ACC_RUN, HOPPER, "hundreds of queries lose about what TG allows", true },
     { FATTN__LIAR_B_DK_GAIN_5E4, NARROW, "rounding dS to 8 bits moves a sum by more", false },
     { FATTN__LIAR_SCALE_1E5, HOPPER, "logits that are added in 14 bits are off by more", false },
     { FATTN__LIAR_LOG2E_SHORT, HOPPER, "logits that are added in 14 bits are off by more", false },
