@@ -71,9 +71,10 @@ typedef struct fref__related {
 typedef struct fref__gradient {
     double *sum[FREF__SUMS]; /* as below; NULL: not wanted */
     uint8_t *lossy;
-    double *total[4];    /* [heads of all][keys][dim]: value, variance, bound, lost of groups that a slice
-                            leaves unfinished */
-    uint8_t *read;       /* [heads of all][keys] by a live row */
+    double
+        *total[4]; /* [heads of all][keys][dim]: value, variance, bound, lost of groups that a slice
+                      leaves unfinished */
+    uint8_t *read; /* [heads of all][keys] by a live row */
     double *key_weights; /* [heads of all][keys][2]: sums of w and w^2; NULL: nobody asks */
 } fref__gradient;
 

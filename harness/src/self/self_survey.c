@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/problem/case_problem.h"
 #include "case/suites/planned_cases.h"
 #include "case/suites/predicate.h"
 #include "self_case.h"
@@ -97,7 +98,8 @@ static bool draw(work *w, size_t row)
     facts_predicate *can = NULL;
     const size_t count = facts_cases_count(w->cases);
     size_t *able = calloc(count + 1, sizeof *able);
-    if (!able || !facts_predicate_parse(&can, of->fault->cases, w->error)) {
+    if (!able ||
+        !facts_predicate_parse(&facts_attention_language, &can, of->fault->cases, w->error)) {
         free(able);
         return false;
     }
@@ -203,7 +205,8 @@ static int run_part(work *w, const char *suite, facts_self_type type)
     const facts_choice choice = { .with = with, .where = w->choice->where };
     snprintf(with, sizeof with, "dtype=%s seed=%llu", facts_self_type_dtype(type),
              (unsigned long long)w->choice->seed);
-    if (facts_cases_expand(&w->cases, &suite, 1, w->choice->suite_dir, &choice, w->error) != 0)
+    if (facts_cases_expand(&facts_attention_language, &w->cases, &suite, 1, w->choice->suite_dir,
+                           &choice, w->error) != 0)
         return EINVAL;
     int status = add_rows(w, suite, type) ? 0 : ENOMEM;
     const size_t count = facts_cases_count(w->cases);
