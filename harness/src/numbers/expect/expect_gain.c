@@ -61,15 +61,15 @@ facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
                          .by_row = least > 0.0 ? rounding + drift : 0.0 };
 }
 
-/* An average P of a backward in 8 bits is below half of the type's smallest step. Then most P
- * become 0 and some a whole step: the roundings lean to one side by far more than a rounding
- * beside 1. If dO has a mean, small P count as much as large ones, and lean up to 5/2 steps. (A
- * forward casts P before it divides by the sum.) */
+/* An average P of a backward in 8 bits is below the type's smallest step. Then many P become 0 and
+ * some a whole step: the roundings lean to one side by far more than a rounding beside 1. If dO has
+ * a mean, small P count as much as large ones, and lean up to 5/2 steps. (A forward casts P before
+ * it divides by the sum.) */
 static bool p_is_lost(const facts_problem *p)
 {
     if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
-    const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 0.5;
+    const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 1.0;
     return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
            steps * facts_decode(p->ask.dtype, 1);
 }
