@@ -83,7 +83,7 @@ static void expect_both(int32_t dtype, int32_t spelling, const char *forward, co
     for (size_t i = 0; i < COUNT(both); i++) {
         fattn_problem p = both[i].problem;
         p.dtype = dtype, p.spelling = spelling, p.guards_off = backward != NULL;
-        if (backward == NULL && *both[i].start != '\0')
+        if ((backward == NULL && *both[i].start != '\0') || is_for_newer(answer(p)))
             continue;
         cr_expect_str_eq(answer(p), forward, "forward, %s: %s", both[i].name, answer(p));
         p.pass = FATTN_BACKWARD;
