@@ -329,9 +329,11 @@ static double gain_of(const char *name)
  * smallest step of 2^-9. */
 Test(expect, no_gain_is_judged_where_p_of_a_backward_becomes_zero)
 {
-    cr_expect_eq(gain_of("pass=bwd dtype=e4m3 s=2048"), 0);
-    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=1024"), 0);
-    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 mask=causal"), 0,
+    cr_expect_eq(gain_of("pass=bwd dtype=e4m3 s=513"), 0, "an average P is a step of 2^-9");
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=512"), 0);
+    cr_expect_eq(gain_of("pass=bwd dtype=e4m3 s=205 fill=offset_v"), 0, "or 5/2 of it");
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=204 fill=offset_v"), 0);
+    cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=1024 mask=causal"), 0,
                  "a row sees half of the keys");
     cr_expect_gt(gain_of("pass=bwd dtype=e4m3 s=2048 scales=odd"), 0, "scale_s keeps P up");
     cr_expect_gt(gain_of("pass=bwd dtype=e5m2 s=2048"), 0, "its smallest step is 2^-16");
