@@ -1,14 +1,13 @@
 """Times the work of a case in addition to its kernels on a GPU: fill, reference results in double precision with every bound, comparison. In the same run it
 times a plain PyTorch reference in fp32 of the same problem.
 
-usage: ci/bench.py oracle [--small BENCH_SMALL CUDNN_DIR NVRTC] FACTS CUDNN [CASE...]
-       (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn; BENCH_SMALL and what it takes: harness/bench/bench_small.c)
+usage: ci/bench.py oracle FACTS CUDNN [CASE...]
+       (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn)
 
 Prints Markdown tables: PyTorch's time, the time of FACTS (fill + oracle + judge), and their ratio. Without CASE: 8 forward and 8 backward cases of the suite core,
 then large ones. All times are medians. PyTorch: 20 runs (large: 3) after 3 warm-up runs (large: 1), with a wait after each; first in a row, then with
 30 ms of other work before each. FACTS: 6 seeds (large: 1) after one warm-up, all in one worker, which builds a plan before each. So the table compares FACTS
-with PyTorch after other work; the ratio to PyTorch's time in a row is in the next column. With --small there is also FACTS in a row: medians of 30 runs
-with nothing between them. The median and the worst of the core cases follow their table.
+with PyTorch after other work; the ratio to PyTorch's time in a row is in the next column. The median and the worst of the core cases follow their table.
 Exit: 0 printed; 3 no GPU or no PyTorch; otherwise the exit status of FACTS.
 """
 
@@ -142,56 +141,38 @@ def ours(facts, cudnn, cases, seeds):
     return {case: of[1:] for case, of in by_case.items()}
 
 
-def ours_in_a_row(small, cases):
-    """Milliseconds of each case that bench_small can run; none without it."""
-    if not small:
-        return {}
-    done = subprocess.run([*small, *cases], capture_output=True, text=True)
-    print(done.stderr, end="", file=sys.stderr)
-    found, case = {}, ""
-    for line in done.stdout.splitlines():
-        if line.startswith("## "):
-            case = line[3:].rsplit(": ", 1)[0]
-        elif stage := re.match(r"\| (?:fill|oracle|judge) \| \d+ \| (\d+) ", line):
-            found[case] = found.get(case, 0) + int(stage[1]) * 1e-3
-    return found
-
-
 def text_of(ms):
     return f"{ms * 1e3:,.0f} us" if ms < 10 else f"{ms:,.1f} ms"
 
 
-def print_table(rows_of_case, in_a_row, warm, runs):
-    """A line for each case; answers the ratios: after other work, in a row, and of both in a row."""
+def print_table(rows_of_case, warm, runs):
+    """A line for each case; answers the ratios: after other work, and in a row."""
     ratios = []
     print(
-        "| case | verdict, reference | fill | reference | compare | FACTS | FACTS alone | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone | both alone |"
+        "| case | verdict, reference | fill | reference | compare | FACTS | PyTorch | PyTorch alone | FACTS / PyTorch | FACTS / PyTorch alone |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for case, rows in rows_of_case.items():
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
         if not judged:
             print(
-                f"| `{case}` | {rows[0]['verdict'] if rows else 'no row'} | | | | | | | | | | |",
+                f"| `{case}` | {rows[0]['verdict'] if rows else 'no row'} | | | | | | | | |",
                 flush=True,
             )
             continue
         theirs = plain_reference_ms(case, warm, runs)
         mine = statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
-        both = in_a_row.get(case)
-        of_case = []
-        if theirs:
-            of_case = [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else [])
+        of_case = [mine / theirs[1], mine / theirs[0]] if theirs else []
         ratios += [of_case] if theirs else []
         cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [
             text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES
         ]
-        cells += [text_of(mine), text_of(both) if both else ""] + (
+        cells += [text_of(mine)] + (
             [text_of(ms) for ms in reversed(theirs)] if theirs else ["does not fit", ""]
         )
         print(
             f"| `{case}` | "
-            + " | ".join(cells + [f"{ratio:.2f}" for ratio in of_case] + [""] * (3 - len(of_case)))
+            + " | ".join(cells + [f"{ratio:.2f}" for ratio in of_case] + [""] * (2 - len(of_case)))
             + " |",
             flush=True,
         )
@@ -199,21 +180,20 @@ def print_table(rows_of_case, in_a_row, warm, runs):
 
 
 def main(args):
-    small, args = (args[1:4], args[4:]) if args[:1] == ["--small"] else ([], args)
     if len(args) < 2 or torch is None or not torch.cuda.is_available():
         print("bench_oracle: FACTS and CUDNN, on a machine with a GPU and PyTorch", file=sys.stderr)
         return 2 if len(args) < 2 else 3
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
     cases = args[2:] or core_cases(args[0])
-    ratios = print_table(ours(args[0], args[1], cases, 6), ours_in_a_row(small, cases), 3, 20)
+    ratios = print_table(ours(args[0], args[1], cases, 6), 3, 20)
     if ratios:
-        for word, of in zip(("", " alone", ", both alone"), zip(*ratios)):
+        for word, of in zip(("", " alone"), zip(*ratios)):
             print(
                 f"\n{len(of)} cases: FACTS / PyTorch{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst",
                 flush=True,
             )
         print()
     if len(args) == 2:
-        print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)
+        print_table(ours(args[0], args[1], LARGE, 1), 1, 3)
     return 0
