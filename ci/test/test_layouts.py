@@ -10,7 +10,6 @@ import shutil
 import sys
 import unittest
 
-import needs
 from scripts import FACTS, HOME, OneFolder, run, start
 
 CASE = "pass=fwd dtype=f32 b=1 h=1 s=16 d=16"
@@ -127,11 +126,6 @@ class Layouts(OneFolder):
                 plans.chmod(mode)
                 os.chown(plans, owner or -1, -1)
                 self.ask(*words, "--plan-dir", plans, status=3, said=said)
-        build = needs.need(needs.NEW).dir
-        words = ("decide", "pass=fwd b=1 h=1 s=128 d=64", "--cudnn", build, "--device", "h100-sxm")
-        files = ("link to a file", "link to a folder", "hard link", "folder")
-        plan = ("--plan", "--plan-dir", "plans", "-o", "r.jsonl")
-        self.each(files, "cache/facts/plan.key", *words, *plan, status=3)
 
     def build(self):
         """A build in the cache, as the installer leaves it, and NVRTC; all folders."""

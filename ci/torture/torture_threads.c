@@ -1,6 +1,6 @@
 /* Eight threads that share a context, the cache of plans and one plan, on the cpu: for
  * ThreadSanitizer, under which Criterion does not run. With the words CUDNN_FOLDER DRIVER
- * DEVICE.json they also share a described device: decisions, keys, kept refusals, plans. Exit 1: an
+ * DEVICE.json they also share a described device: decisions, keys, plans. Exit 1: an
  * answer was not right. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,21 +79,6 @@ static void *live(void *of)
  * ----------------------------------------------------------------------------------------
  */
 
-static _Atomic int asked_for, kept;
-
-static bool find(void *user, const char *key, char **bytes, size_t *count)
-{
-    (void)user, (void)key, (void)bytes, (void)count;
-    atomic_fetch_add(&asked_for, 1);
-    return false;
-}
-
-static void keep(void *user, const char *key, const char *bytes, size_t count)
-{
-    (void)user, (void)key, (void)bytes, (void)count;
-    atomic_fetch_add(&kept, 1);
-}
-
 static void *ask(void *of)
 {
     const int who = *(const int *)of;
@@ -130,22 +115,18 @@ static int share_described(char **words)
 {
     static char json[1 << 14];
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    const fattn_refusal_store store = { .struct_size = sizeof store, .find = find, .keep = keep };
     FILE *file = fopen(words[2], "re");
     if (!file || fread(json, 1, sizeof json - 1, file) == 0)
         return 3;
     fclose(file);
     options.device_kind = FATTN_DEVICE_DESCRIBED;
     options.cudnn_dir = words[0], options.driver = words[1], options.device_json = json;
-    if (fattn_context_create(&context, &options) != FATTN_OK ||
-        fattn_context_keep_refusals(context, &store) != FATTN_OK) {
+    if (fattn_context_create(&context, &options) != FATTN_OK) {
         fprintf(stderr, "torture_threads: %s\n", fattn_last_error());
         return 3;
     }
     const int status = share(ask);
     fattn_context_destroy(context);
-    printf("described: %d questions of the store, %d refusals kept\n", atomic_load(&asked_for),
-           atomic_load(&kept));
     return status;
 }
 

@@ -32,10 +32,6 @@ const char *facts_cache_path(const char *part, char out[FACTS_PATH]);
 /* Joins with one slash. Returns false, with out empty, when it does not fit. */
 bool facts_join(char out[FACTS_PATH], const char *folder, const char *name);
 
-/* The user's key for plan folders: 64 hexadecimal digits. The first call makes it in the cache.
- * Returns 0, or 3 if it cannot be made or other users can read it. */
-int facts_plan_key(char out[65], facts_error *error);
-
 /* Makes the folders above a path: "a/b/c" needs a and a/b, "a/b/c/" all three. False: errno says
  * why. */
 bool facts_make_folders(char *path);

@@ -19,17 +19,9 @@
 int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 {
     struct stat info;
-    const char *path = options->trust_plans ? options->trust_plans : options->plan_dir;
+    const char *path = options->plan_dir;
     if (!path)
         return FACTS_EXIT_OK;
-    if (options->plan_dir && strcmp(options->plan_dir, path) != 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts: --plan-dir %s and --trust-plans %s: give one folder",
-                              options->plan_dir, path);
-    if (options->trust_plans && access(path, F_OK) != 0) /* nobody can have compiled into it */
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts: --trust-plans %s: %s; --plan-dir makes a new folder", path,
-                              strerror(errno));
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path,
                               strerror(errno));
@@ -72,8 +64,7 @@ static size_t count_plans(const char *folder)
  */
 static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out)
 {
-    fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled,
-            plans->loaded, plans->refusals);
+    fprintf(out, "\nplans: %zu compiled, %zu loaded\n", plans->compiled, plans->loaded);
     if (before > 0 && plans->compiled > plans->loaded)
         fprintf(out,
                 "the folder had %zu plan%s before; a plan fits one build of FACTS, one of cuDNN "
@@ -167,7 +158,7 @@ int facts_command_decide(const facts_invocation *call)
 int facts_command_compile(const facts_invocation *call)
 {
     const char *devices = call->options->device ? call->options->device : "h100-sxm";
-    if (!call->options->plan_dir && !call->options->trust_plans)
+    if (!call->options->plan_dir)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts compile: --plan-dir DIR is missing: the folder for the plans");
     return batch(call, FACTS_TASK_PLAN, devices);

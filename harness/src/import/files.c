@@ -33,7 +33,7 @@ static void end(facts_import *m)
     m->block_length = 0;
 }
 
-/* Of fattn_plan_save, or of a plan folder, where a seal stands before it. */
+/* Of fattn_plan_save, or of a plan folder of an older FACTS, where a seal stands before it. */
 static bool is_saved(const char *bytes, size_t count)
 {
     return facts_import_starts(bytes, count, "FATTNPLN") ||

@@ -150,10 +150,8 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member_int(out, "threads", threads);
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
-    if (order->plan_key && order->plan_key[0])
-        facts_text_member(out, "plan_key", order->plan_key);
-    if (order->trust_plans)
-        add_flag(out, "trust_plans", true);
+    if (order->plan_dir && order->plan_dir[0])
+        add_flag(out, "plans", true);
     if (order->oracle && order->oracle[0])
         facts_text_member(out, "oracle", order->oracle);
     if (errata)

@@ -43,8 +43,6 @@ typedef struct facts_order {
     facts_task task;
     bool explain, trace, first_bad_only, fail_fast;
     const char *dump, *standalone, *plan_dir; /* "" : none */
-    const char *plan_key;                     /* seals what is written there */
-    bool trust_plans;                         /* takes plans of others too */
     const char *oracle; /* cpu, gpu, both; "" or NULL: as the worker finds it */
     const facts_target *targets;
     size_t target_count;

@@ -39,7 +39,6 @@ typedef struct facts_job {
     int depth;            /* of the policies of this thread */
     fattn_decision *decision;
     double decide_us;
-    bool refusal_loaded;       /* the decision is a refusal from plan_dir */
     facts_reference reference; /* prepared when the first configuration is run */
     bool again;             /* a dead context was found before anything was launched: no answer */
     int32_t config;         /* the current one; -1: none */
@@ -191,7 +190,6 @@ static json_t *decide(job *j)
     fattn_status status = fattn_decide(&j->decision, j->worker->context, &j->problem.ask, ask);
     j->decide_us = now_us() - since;
     facts_spend(before);
-    j->refusal_loaded = j->worker->plans->refusal_loaded;
     if (!j->decision) {
         json_t *row = facts_row(j->request.text, facts_verdict_of(status));
         facts_row_failure(row, status);
@@ -203,8 +201,6 @@ static json_t *decide(job *j)
     json_t *row = facts_row(j->request.text,
                             unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
-    if (j->refusal_loaded)
-        json_object_set_new(row, "refusal_loaded", json_true());
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
         facts_row_reason(row, "internal", NULL,
@@ -304,11 +300,8 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     stage(j, "build");
     bool loaded;
     facts_plans *plans = j->worker->plans;
-    plans->refusal_loaded = false;
     fattn_status status =
         facts_plan_get(&plan, plans, j->worker->context, &j->problem.ask, options, &loaded);
-    if (status != FATTN_OK && plans->refusal_loaded)
-        json_object_set_new(row, "refusal_loaded", json_true());
     if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT)
         return j->problem.knob_count > 0 ? report_refused_pin(row, status)
                                          : report_refused_plan(row, status);

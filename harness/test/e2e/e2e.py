@@ -120,7 +120,7 @@ def ask(
 ):
     """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes. `standalone`: a folder, or one
     for each case."""
-    first = {**target(build, device, gpu), "trust_plans": True, **changes}
+    first = {**target(build, device, gpu), "plans": True, **changes}
     folders = [standalone] * len(cases) if isinstance(standalone, str) else standalone
     how = {"do": do, "explain": explain, "plan_dir": plan_dir}
     asked = [(case, {**how, "standalone": folder}) for case, folder in zip(cases, folders)]

@@ -315,11 +315,9 @@ class BadInput(Commands):
     def test_a_mistake_is_refused_before_anything_is_asked_or_written(self):
         new, text = e2e.need(e2e.NEW).name, self.write("notes.txt", "not a record")
         record, none = self.path("r"), self.path("none")
-        trust = f"decide 'pass=fwd s=64' --cudnn {new} --trust-plans {none} -o {record}"
         run = f"run smoke --cudnn {new} --device h100-sxm -o {record}"
         self.refused((run, "facts decide", "h100-sxm"), status=3)  # there is no GPU
         self.refused(
-            (trust, "--trust-plans", none, "--plan-dir"),
             (f"decide smok --plan-dir {none}", "did you mean smoke?"),
             (f"run pass=fwd --device cpu --resume -o {text}", text, "is not a record"),
             (f"matrix --cudnn {new} -o {text}", "facts matrix", text, "give a folder"),

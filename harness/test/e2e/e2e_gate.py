@@ -244,7 +244,6 @@ class Gate(e2e.TestCase):
             (absent, ("smok",), "did you mean smoke?"),
             (absent, ("--device", "h100"), "h100-sxm"),
             (absent, ("--bench", "--device", "h100-sxm"), "--bench"),
-            (absent, ("--trust-plans", self.path("none")), "--trust-plans"),
         ):
             with self.subTest(candidate=candidate, words=words):
                 done = gate(old, candidate, "-o", self.path("r"), *words)

@@ -1,4 +1,4 @@
-"""Plans that are compiled for a description, and cuDNN's refusals: kept in a folder, found again, and refused where they are damaged or foreign."""
+"""Plans that are compiled for a description: kept in a folder, found again, and refused where they are damaged or foreign."""
 
 import json
 import os
@@ -89,16 +89,9 @@ class Plans(e2e.TestCase):
         self.assertFalse(os.path.islink(self.path("plans", name)))
 
 
-REFUSED = (
-    CASE.replace("d=64", "d=100"),
-    CASE.replace("pass=fwd", "pass=bwd").replace("d=64", "d=512"),
-    CASE.replace("pass=fwd dtype=bf16", "pass=bwd dtype=f32"),
-)
-
-
 def without_times(rows):
     """Rows, but for what may differ between an answer out of the folder and cuDNN's own."""
-    may = ("decide_us", "plan_ms", "plan_loaded", "refusal_loaded", "not_loaded")
+    may = ("decide_us", "plan_ms", "plan_loaded", "not_loaded")
     return [{key: value for key, value in row.items() if key not in may} for row in rows]
 
 
@@ -130,78 +123,6 @@ class Folder(e2e.TestCase):
     def put(self, name, content):
         with open(self.path(name), "wb") as file:
             file.write(content)
-
-
-class Refusals(Folder):
-    def test_each_is_asked_for_once_and_its_row_is_the_same(self):
-        plain = e2e.ask(e2e.need(e2e.NEW), *REFUSED, do="plan").rows
-        self.assertEqual({row["verdict"] for row in plain}, {"unsupported"})
-        first = self.ask(*REFUSED)
-        self.assertEqual(len(self.files(".refusal")), len(REFUSED))
-        again = self.ask(*REFUSED)
-        decided = self.ask(*REFUSED, do="decide")
-        loaded = [row.get("refusal_loaded") for row in first + again + decided]
-        self.assertEqual(loaded, [None] * 3 + [True] * 6)
-        self.assertEqual(without_times(first), without_times(plain))
-        self.assertEqual(without_times(again), without_times(plain))
-
-    def test_what_is_not_of_the_graph_is_no_part_of_the_key(self):
-        first, *rows = self.ask(
-            *(REFUSED[0] + more for more in ("", " fill=needle", " exec=graph", " repeat=3"))
-        )
-        self.assertEqual([row.get("refusal_loaded") for row in (first, *rows)], [None] + [True] * 3)
-        self.assertEqual(len(self.files(".refusal")), 1)
-
-    def test_another_build_device_or_threshold_is_asked_itself(self):
-        case = REFUSED[0]
-        self.ask(case)
-        for what, row in (
-            ("build", self.ask(case, build=e2e.OLD)[0]),
-            ("device", self.ask(case, device=e2e.description("h200-sxm"))[0]),
-            ("threshold", self.ask(case + " rescale=8")[0]),
-        ):
-            self.assertNotIn("refusal_loaded", row, what)
-        self.assertEqual(len(self.files(".refusal")), 4)
-
-    def test_a_member_that_the_version_does_not_write_makes_no_other_device(self):
-        """A description was read with a newer cuDNN: what is made for it has to fit the GPU as the older one describes it."""
-        later = ["smCountOrigin", "oversizedSharedMemoryPerBlock", "memoryBusWidth"]
-        for build, without, same in ((e2e.OLD, later, True), (e2e.NEW, later[:1], False)):
-            self.ask(REFUSED[0], build=build)
-            (row,) = self.ask(REFUSED[0], build=build, device=e2e.description(without=without))
-            self.assertIs(row.get("refusal_loaded", False), same, build)
-
-    def test_a_refusal_of_ours_is_never_kept(self):
-        rows = self.ask(CASE + " stride=gap:4", CASE.replace("h=2", "h=0"), CASE + " d=4000")
-        self.assertFalse({"pass", "supported"} & {row["verdict"] for row in rows})
-        reasons = [row["reason"] for row in rows]
-        kinds = {reason["class"] for reason in reasons}
-        self.assertLessEqual(kinds, {"policy", "bad_problem", "internal", "unsupported"})
-        theirs = [one for one in reasons if one["class"] == "unsupported" and "status" in one]
-        self.assertEqual(len(self.files(".refusal")), len(theirs))
-
-    def test_a_target_that_cannot_be_asked_keeps_nothing(self):
-        answer = e2e.ask(e2e.need(e2e.OLD), *REFUSED, do="plan", plan_dir=self.folder, nvrtc="")
-        self.assertIsNotNone(answer.failed)
-        self.assertEqual(os.listdir(self.folder), [])
-
-    def test_a_damaged_one_is_dropped_said_and_asked_again(self):
-        plain = self.ask(REFUSED[0])
-        (name,) = self.files(".refusal")
-        good = self.read(name)
-        flipped = [
-            (what, good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
-            for what, at in (("head", 0), ("status", 16), ("words", len(good) - 20))
-        ]
-        other = (("empty", b""), ("cut", good[:-1]), ("longer", good + b"x"))
-        for what, bad in (*other, *flipped):
-            self.put(name, bad)
-            (row,) = self.ask(REFUSED[0])
-            self.assertNotIn("refusal_loaded", row, what)
-            self.assertEqual(row["not_loaded"], name + ": the kept refusal is damaged")
-            self.assertEqual(without_times([row]), without_times(plain))
-            self.assertNotEqual(self.read(name), bad)
-        self.assertTrue(self.ask(REFUSED[0])[0]["refusal_loaded"])
 
 
 class Damage(Folder):
@@ -280,20 +201,24 @@ class Damage(Folder):
 
 class Keys(Folder):
     def test_a_card_and_its_description_share_their_plans(self):
-        """What a driver says of one card differs in these from what was read off another of the same kind. A refusal may be the driver's own: it is
-        asked again under another one, and in another slot it is not."""
+        """What a driver says of one card differs in these from what was read off another of the same kind."""
         self.has_plan()
-        self.ask(CASE, REFUSED[0])
-        before = sorted(os.listdir(self.folder))
-        slot = {"pciDeviceId": 77, "cudaDeviceId": 5}
-        card = {"driverVer": 13010, "totalGlobalMem": 85017493504, "smClockRateKHz": 1755000}
-        plan, refusal = self.ask(CASE, REFUSED[0], device=e2e.description(**slot, **card))
-        self.assertTrue(plan["plan_loaded"])
-        self.assertNotIn("refusal_loaded", refusal)
-        new = [name for name in sorted(os.listdir(self.folder)) if name not in before]
-        self.assertEqual([name for name in new if not name.endswith(".refusal")], [])
-        (refusal,) = self.ask(REFUSED[0], device=e2e.description(**slot))
-        self.assertTrue(refusal["refusal_loaded"])
+        device = e2e.description(
+            pciDeviceId=77,
+            cudaDeviceId=5,
+            driverVer=13010,
+            totalGlobalMem=85017493504,
+            smClockRateKHz=1755000,
+        )
+        self.assertTrue(self.ask(CASE, device=device)[0]["plan_loaded"])
+
+    def test_a_member_that_the_version_does_not_write_makes_no_other_device(self):
+        """A description was read with a newer cuDNN: what is made for it has to fit the GPU as the older one describes it."""
+        later = ["smCountOrigin", "oversizedSharedMemoryPerBlock", "memoryBusWidth"]
+        for build, without, same in ((e2e.OLD, later, True), (e2e.NEW, later[:1], False)):
+            self.ask(CASE, build=build)
+            (row,) = self.ask(CASE, build=build, device=e2e.description(without=without))
+            self.assertIs(row.get("plan_loaded", False), same, build)
 
     def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
         self.has_plan()

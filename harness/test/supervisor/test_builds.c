@@ -339,23 +339,3 @@ Test(builds, a_library_is_compared_with_its_package_s_record)
     unlink(library);
     cr_expect_eq(facts_library_check(&b, library, NULL), FACTS_INTEGRITY_MISMATCH);
 }
-
-Test(builds, the_key_of_plans_is_the_users_alone_and_is_whole)
-{
-    char key[65], again[65];
-    facts_error m;
-    cr_assert_eq(facts_plan_key(key, &m), 0, "%s", m.text);
-    cr_assert_eq(facts_plan_key(again, &m), 0, "%s", m.text);
-    cr_expect_str_eq(key, again);
-    chmod(at("cache/facts/plan.key"), 0644);
-    cr_expect_eq(facts_plan_key(again, &m), 3);
-    cr_expect(strstr(m.text, "chmod 600") != NULL, "%s", m.text);
-    chmod(at("cache/facts/plan.key"), 0600);
-    cr_assert_eq(truncate(at("cache/facts/plan.key"), 31), 0);
-    cr_expect_eq(facts_plan_key(again, &m), 3);
-    unlink(at("cache/facts/plan.key"));
-    put(at("cache/facts/other.key"), "0123456789abcdef0123456789abcdef");
-    chmod(at("cache/facts/other.key"), 0600);
-    cr_assert_eq(symlink("other.key", at("cache/facts/plan.key")), 0);
-    cr_expect_eq(facts_plan_key(again, &m), 3);
-}

@@ -1,4 +1,4 @@
-/* cache.h: the process-wide cache of plans, and refusals that outlive a process.
+/* cache.h: the process-wide cache of plans.
  *
  * The key is the whole resolved problem (score_mod by structure), the context, the engine and the
  * policy. The cache is bounded in entries and bytes and drops the least recently used plan first.
@@ -42,35 +42,6 @@ typedef struct fattn_cache_counters {
 fattn_status fattn_cache_count(fattn_cache_counters *out);
 /* Drops every plan of a context (NULL: all). fattn_context_destroy does it for its own. */
 void fattn_cache_drop(fattn_context *context);
-
-/* ---- refusals that the caller keeps
- * --------------------------------------------------------------------------------------------- */
-
-/* Keeps cuDNN's refusals between processes, because cuDNN needs a second to refuse some graphs. A
- * key has 32 hexadecimal digits: a hash of the build, the driver, this library, the device, the
- * graph, and the engine with its knobs. Rules and remedies are not part of the stored refusal; the
- * library computes them each time. cuDNN also reads its own environment variables
- * (CUDNN_LIB_CONFIG, CUDNN_RESCALE_THRESHOLD): use another store for each setting. The library
- * keeps only refusals that depend on the graph. It never gives `keep` an internal error of cuDNN, a
- * lack of memory, or a missing driver or library. It gives `keep` no compile error other than "not
- * supported". */
-typedef struct fattn_refusal_store {
-    size_t struct_size;
-    void *user;
-    /* Reads the entry of the key: *bytes is malloc'ed, and the library frees it. False: no entry.
-     */
-    bool (*find)(void *user, const char *key, char **bytes, size_t *count);
-    /* Keeps the bytes (0.2 to 30 kB), which are valid during the call. `bytes` NULL: the entry is
-     * damaged; drop it. */
-    void (*keep)(void *user, const char *key, const char *bytes, size_t count);
-} fattn_refusal_store;
-#define FATTN_REFUSAL_STORE_INIT { .struct_size = sizeof(fattn_refusal_store) }
-
-/* From now on fattn_decide and fattn_plan_create read the store before they ask cuDNN, and write cuDNN's refusals to it. Give both functions or
- * none; `store` NULL: stop using a store.
- * Threads  call it before other threads use the context. The functions are called from every thread that asks.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
-fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_refusal_store *store);
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,8 @@
  * Threads  A context, a plan and a decision may be used from many threads at once. Creating and destroying one handle may not overlap
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
- * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them. Shared plans and
- *          kept refusals are in cache.h, CUDA graphs in graph.h, and changes of the score in score_mod.h. The backends and engines that
+ * Headers  This one includes problem.h (the problem) and status.h (errors). Include the others where you need them. Shared plans are in
+ *          cache.h, CUDA graphs in graph.h, and changes of the score in score_mod.h. The backends and engines that
  *          may be used are in policy.h. Buffers, streams and time for programs without a CUDA runtime are in device.h.
  */
 #ifndef FATTN_H

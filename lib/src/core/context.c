@@ -186,19 +186,6 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     return st;
 }
 
-fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_refusal_store *store)
-{
-    fattn_refusal_store s = FATTN_REFUSAL_STORE_INIT;
-    if (store != NULL && !fattn__read_sized(&s, sizeof s, store))
-        return fattn__fail(FATTN_BAD_PROBLEM,
-                           "fattn_refusal_store: struct_size is wrong or an unknown field is set");
-    if ((s.find == NULL) != (s.keep == NULL))
-        return fattn__fail(FATTN_BAD_PROBLEM,
-                           "fattn_refusal_store: set both find and keep, or neither");
-    context->refusals = s;
-    return FATTN_OK;
-}
-
 /* ---- end
  * -------------------------------------------------------------------------------------------------------------------
  */

@@ -26,11 +26,9 @@ struct fattn_context {
     fattn_device_kind kind;
     int threads; /* cpu backend; 0: all */
     fattn_context_info info;
-    char *nvrtc;                  /* real path; NULL: none was given */
-    const fattn__cudnn *api;      /* NULL on the cpu */
-    fattn__desc description;      /* DEVICEPROP; NULL unless described */
-    uint64_t description_id;      /* as info.device_id, with the driver in it */
-    fattn_refusal_store refusals; /* the caller's; its functions are NULL where there is none */
+    char *nvrtc;             /* real path; NULL: none was given */
+    const fattn__cudnn *api; /* NULL on the cpu */
+    fattn__desc description; /* DEVICEPROP; NULL unless described */
 
     const gpu_driver *cuda; /* NULL unless a GPU, like the next members */
     int device;

@@ -221,6 +221,25 @@ Test(plan, the_ordered_backward_of_hopper_compiles_from_9_25_on)
         compile_ordered(FATTN_IMPL_UNIFIED, 13);
 }
 
+/* The linker puts it in front of the library's own: another libfattn. */
+uint64_t __real_fattn__code_id(void), __wrap_fattn__code_id(void);
+static uint64_t other_code;
+
+uint64_t __wrap_fattn__code_id(void)
+{
+    return __real_fattn__code_id() + other_code;
+}
+
+Test(plan, a_key_is_of_the_very_libfattn)
+{
+    const fattn_problem p = control_problem();
+    char key[33], other_key[33];
+    cr_expect_eq(fattn_plan_key(context, &p, NULL, key), FATTN_OK);
+    other_code = 1;
+    cr_expect_eq(fattn_plan_key(context, &p, NULL, other_key), FATTN_OK);
+    cr_expect_str_neq(key, other_key);
+}
+
 /* What the heuristics offer first, named with every knob, and without them; the cache tells knobs
  * apart. */
 Test(plan, an_engine_or_a_configuration_can_be_chosen)

@@ -97,14 +97,6 @@ static fattn_status give_cache_limits(const void *given)
     return fattn_cache_limit(given);
 }
 
-static fattn_status give_refusal_store(const void *given)
-{
-    fattn_context *context = open_cpu();
-    fattn_status st = fattn_context_keep_refusals(context, given);
-    fattn_context_destroy(context);
-    return st;
-}
-
 /* X(struct, its first field that an older program may lack) */
 #define GIVEN(X)                                                                                   \
     X(context_options, ordinal)                                                                    \
@@ -113,8 +105,7 @@ static fattn_status give_refusal_store(const void *given)
     X(tensors, bias)                                                                               \
     X(policy, rules)                                                                               \
     X(rule, unasked)                                                                               \
-    X(cache_limits, bytes)                                                                         \
-    X(refusal_store, find)
+    X(cache_limits, bytes)
 
 /* X(struct, how it is asked for) */
 #define FILLED(X)                                                                                  \
@@ -185,7 +176,6 @@ static const fattn_tensors tensors_init = FATTN_TENSORS_INIT;
 static const fattn_policy policy_init = FATTN_POLICY_INIT;
 static const fattn_rule rule_init = FATTN_RULE_INIT;
 static const fattn_cache_limits cache_limits_init = FATTN_CACHE_LIMITS_INIT;
-static const fattn_refusal_store refusal_store_init = FATTN_REFUSAL_STORE_INIT;
 GIVEN(TEST_GIVEN)
 
 /* What is filled ends where the caller's struct ends, or ours; the rest of a newer caller's keeps

@@ -170,7 +170,7 @@ def _as_object(line):
 COMMAND = Command(
     "bench",
     options("""
-    cudnn device where with output overwrite timeout plan-dir trust-plans
+    cudnn device where with output overwrite timeout plan-dir
     --twice     two workers of each build: their difference is noise
     --rounds N  N turns of each build; default: 16 to 64, until the intervals are narrow
     --json      print one JSON object a line
@@ -187,7 +187,7 @@ def _measure(args):
     if not args.device and not asking.gpus_here():
         raise Failed(COMMAND.fail("no GPU here; --device cpu times the CPU backend", ENVIRONMENT))
     words = args.given("cudnn", "where", "output", "overwrite", "timeout", "plan-dir")
-    words += args.given("trust-plans", "twice", "rounds", "pinned-only")
+    words += args.given("twice", "rounds", "pinned-only")
     words += [
         "--turns",
         "--device",

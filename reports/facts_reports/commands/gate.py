@@ -17,7 +17,7 @@ COMMAND = Command(
     "gate",
     (
         *options("device output plan jobs resume overwrite timeout"),
-        *options("plan-dir trust-plans pinned-only"),
+        *options("plan-dir pinned-only"),
         *diff.COMPARES,
         *options("--bench  measure times, the builds in turns; a slower case is then a finding"),
     ),
@@ -112,7 +112,7 @@ def _ask(args, cases, builds, devices, kinds, *more):
         print(
             "facts gate: --plan compiles for described devices only without a GPU", file=sys.stderr
         )
-    passing = args.given("jobs", "timeout", "plan-dir", "trust-plans", "pinned-only")
+    passing = args.given("jobs", "timeout", "plan-dir", "pinned-only")
     if task == "decide":
         passing += args.given("plan")
     if args.bench:
@@ -157,8 +157,6 @@ def _ask_and_compare(args):
     devices = asking.devices("gate", args.device)
     cases = args.words or ["bench" if args.bench else "smoke"]
     kinds = _check_devices(args, devices)
-    if args.trust_plans and not os.path.isdir(args.trust_plans):
-        raise UsageError(f"--trust-plans {args.trust_plans}: --plan-dir makes a new folder")
     try:
         try:
             asking.view("list", "--count", *args.given("where"), "--", *cases)

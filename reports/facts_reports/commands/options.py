@@ -68,7 +68,6 @@ PASSED = {  # without their help: `facts run` and `facts decide` have it
     --twice
     --rounds N
     --plan-dir DIR
-    --trust-plans DIR
     --pinned-only
     """
     )

@@ -71,9 +71,7 @@ typedef enum option_kind {
     X("rounds", 0, COUNT, rounds, "N", ON(RUN),                                                    \
       "with --turns: N turns of each build; default: 16 to 64")                                    \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH,                                                 \
-      "keep plans and cuDNN's refusals in DIR, and load them from there")                          \
-    X("trust-plans", 0, TEXT, trust_plans, "DIR", BATCH,                                           \
-      "as --plan-dir, but load plans that others compiled (native code)")                          \
+      "keep plans in DIR, and load them from there (native code)")                                 \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO),                                                     \
       "write every tensor as .npy, with a script check.py")                                        \
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                         \

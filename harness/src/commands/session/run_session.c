@@ -122,13 +122,11 @@ bool facts_find_worker(char out[FACTS_PATH])
 
 static void count_plans(facts_plan_counts *counts, const facts_line *row)
 {
-    bool loaded = false, refusal = false;
+    bool loaded = false;
     facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
-    facts_json_bool(facts_line_get(row, "refusal_loaded"), &refusal);
     counts->loaded += loaded;
     counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL &&
                         facts_json_is(facts_line_get(row, "backend"), "cudnn");
-    counts->refusals += refusal;
     const facts_span why = facts_line_get(row, "not_loaded");
     if (why.at && counts->not_loaded++ == 0)
         facts_json_string(why, counts->why, sizeof counts->why);
@@ -234,8 +232,6 @@ static void fill_order(facts_session *s)
         .dump = o->dump ? o->dump : "",
         .standalone = o->standalone ? o->standalone : "",
         .plan_dir = o->plan_dir ? o->plan_dir : "",
-        .plan_key = s->plan_key,
-        .trust_plans = o->trust_plans != NULL,
         .oracle = o->oracle ? o->oracle : "",
         .targets = s->targets.at,
         .target_count = s->targets.count,
@@ -251,7 +247,7 @@ static void fill_order(facts_session *s)
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
-        .on_free = s->on_free ? on_free : NULL,
+        .on_free = s->reuses_places ? on_free : NULL,
         .another_round = s->another_round ? another_round : NULL,
         .on_turn = on_turn,
         .on_row = on_row,
@@ -268,8 +264,6 @@ int facts_session_run(facts_session *s)
         return FACTS_EXIT_ENVIRONMENT;
     if (facts_expectations_load(&s->expectations, s->suites, &error) != 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
-    if (s->options->plan_dir && facts_plan_key(s->plan_key, &error) != 0)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir: %s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);
     int status = facts_session_open_record(s);

@@ -67,7 +67,7 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
     char name[FACTS_NAME_MAX];
     facts_case_name(c, name);
     facts_memo_state state = facts_memo_get(search->memo, name, attempt, out);
-    if (state != FACTS_MEMO_UNKNOWN || search->failed)
+    if (state != FACTS_MEMO_UNKNOWN)
         return state == FACTS_MEMO_ANSWERED;
     facts_memo_entry *entry = facts_memo_ask(search->memo, name, attempt);
     const facts_work work = { .name = name,
@@ -84,19 +84,10 @@ static bool session_more(facts_session *session)
 {
     facts_search *search = session->context;
     size_t before = search->asked;
-    if (search->failed || search->foreign || facts_search_time_is_up(search))
+    if (search->foreign || facts_search_time_is_up(search))
         return false;
     search->more(search);
     return search->asked > before;
-}
-
-/* For a drawn case that did not fail, only the fact that it was asked is kept, so that a long
- * search needs no more memory. */
-static void session_free(facts_session *session, size_t work)
-{
-    facts_search *search = session->context;
-    if (strcmp(session->work[work].group, FACTS_SEARCH_DRAWN) == 0)
-        facts_memo_forget(search->memo, search->entries[work]);
 }
 
 static void session_row(facts_session *session, const facts_outcome *outcome)
@@ -111,10 +102,7 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     facts_line_parse(&line, outcome->text, outcome->length);
     facts_json_bool(facts_line_get(&line, "more"), &more);
     search->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
-    if (!facts_memo_row(search->memo, search->entries[outcome->work], &line, !more)) {
-        search->failed = true;
-        return;
-    }
+    facts_memo_row(search->memo, search->entries[outcome->work], &line, !more);
     if (!more && search->drawn && strcmp(work->group, FACTS_SEARCH_DRAWN) == 0 &&
         facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED)
         search->drawn(search, work->name, &answer, before);
@@ -196,7 +184,9 @@ static bool find_device(void *context, const facts_line *line)
 static bool load_line(void *context, const facts_line *line)
 {
     loading *l = context;
-    return !facts_validity_line(&l->validity, line) || facts_memo_load_line(&l->load, line);
+    if (facts_validity_line(&l->validity, line))
+        facts_memo_load_line(&l->load, line);
+    return true;
 }
 
 static void load_drawn(void *context, const char *name, const facts_answer *answer,
@@ -235,8 +225,6 @@ static int load_record(facts_search *search)
     facts_validity_free(&l.validity);
     if (status != FACTS_EXIT_OK)
         return status;
-    if (l.load.failed || search->failed)
-        return facts_no_memory();
     search->given_up = facts_memo_load_end(search->memo, MOST_STARTS);
     return FACTS_EXIT_OK;
 }
@@ -271,7 +259,7 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
     s->argc = call->argc;
     s->argv = call->argv;
     s->more = session_more;
-    s->on_free = session_free;
+    s->reuses_places = true;
     s->on_row = session_row;
     s->on_ready = session_ready;
     s->context = search;
@@ -289,15 +277,10 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
 int facts_search_run(facts_search *search)
 {
     facts_session *s = &search->session;
-    session_more(s); /* the first; the rest as answers come */
-    if (!s->work_count && !search->failed &&
-        !s->options->resume) /* a record that was cut off gets its end */
+    session_more(s);                           /* the first; the rest as answers come */
+    if (!s->work_count && !s->options->resume) /* a record that was cut off gets its end */
         return FACTS_EXIT_OK;
-    int status = search->failed ? FACTS_EXIT_ENVIRONMENT : facts_session_run(s);
-    if (search->failed)
-        fputs("facts: out of memory\n", stderr);
-    if (search->failed)
-        return FACTS_EXIT_ENVIRONMENT;
+    int status = facts_session_run(s);
     if (search->foreign)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts: the record is of %s and this is %s; give another -o",

@@ -14,10 +14,9 @@
 
 /* What rows say of --plan-dir. */
 typedef struct facts_plan_counts {
-    size_t compiled, loaded,
-        refusals;      /* of cuDNN; refusals: read from the folder, so it was not asked */
-    size_t not_loaded; /* files that could not be used; their plans were compiled again */
-    char why[300];     /* of the first of these */
+    size_t compiled, loaded; /* of cuDNN */
+    size_t not_loaded;       /* files that could not be used; their plans were compiled again */
+    char why[300];           /* of the first of these */
 } facts_plan_counts;
 
 typedef struct facts_session {
@@ -42,8 +41,7 @@ typedef struct facts_session {
     facts_order order;
     facts_outcome_counts counts;
     char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
-    char plan_key[65]; /* hexadecimal; "": no plans are kept */
-    int argc;          /* as `facts` was called, for the record */
+    int argc; /* as `facts` was called, for the record */
     char **argv;
     /* Called for each row, after the tally has it; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
@@ -52,9 +50,9 @@ typedef struct facts_session {
      * progress, about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
-    /* With `more` and one target; may be NULL. All rows of this work are written, so its place may
-     * take another case. */
-    void (*on_free)(struct facts_session *session, size_t work);
+    /* With `more` and one target: when all rows of a work are written, its place may take another
+     * case. */
+    bool reuses_places;
     /* Both or neither: cases are launched again in turns (commands/bench/rounds.h). */
     bool (*another_round)(struct facts_session *session, size_t work, int round);
     void (*on_turn)(struct facts_session *session, size_t target, size_t work, facts_span turn);

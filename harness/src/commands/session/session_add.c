@@ -41,7 +41,6 @@ size_t facts_session_add(facts_session *s, const facts_work *work)
 
 void facts_session_vacate(facts_session *s, size_t work)
 {
-    s->on_free(s, work);
     facts_tally_retire(&s->tally, work);
     free((char *)s->work[work].name);
     s->work[work].name = NULL;

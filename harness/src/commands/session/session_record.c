@@ -112,8 +112,6 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));
     if (s->options->shards)
         facts_text_format(&line, "\"shard\":[%d,%d],", s->options->shard, s->options->shards);
-    if (s->options->trust_plans)
-        facts_text_member(&line, "trusted_plans", s->options->plan_dir);
     add_targets(s, &line);
     add_groups(s, &line);
     facts_text_close(&line);

@@ -119,14 +119,13 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     /* The hash of the libraries takes time, and only plans need it. It is computed now, because a new link to a library before
      * the hash would count as a change. */
     worker->info.struct_size =
-        request->plan_key[0] ? sizeof worker->info : offsetof(fattn_context_info, build_id);
+        request->plans ? sizeof worker->info : offsetof(fattn_context_info, build_id);
     fattn_status status = fattn_context_create(&worker->context, &options);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor shows what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
     if (status == FATTN_OK)
-        status = facts_plans_open(&worker->plans, worker->context, request->plan_key,
-                                  request->trust_plans);
+        status = facts_plans_open(&worker->plans);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)

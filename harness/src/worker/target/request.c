@@ -131,8 +131,7 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
             complain(&r, "errata", "must be the text of a file of rules");
         else if (errata && !(out->errata = strdup(json_string_value(errata))))
             complain(&r, "errata", "no memory");
-        read_text(&r, "plan_key", out->plan_key, sizeof out->plan_key, false);
-        out->trust_plans = read_flag(&r, "trust_plans");
+        out->plans = read_flag(&r, "plans");
         out->supervisor = read_integer(&r, "supervisor", 0, INT32_MAX, 0);
         if (r.ok)
             read_device(&r, out);

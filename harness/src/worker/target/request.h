@@ -39,10 +39,7 @@ typedef struct facts_target_request {
     facts_device device;
     int32_t ordinal, threads;
     facts_oracle_choice oracle;
-    char plan_key
-        [65]; /* the key of the seal of files in plan folders, hexadecimal; "": files are not sealed, and sealed files are
-                 not loaded */
-    bool trust_plans;   /* load plan files without a seal of FACTS too */
+    bool plans;         /* requests may name a plan_dir */
     int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
     char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */

@@ -169,17 +169,6 @@ uint64_t fattn__cudnn_build(const fattn__cudnn *api)
     return build;
 }
 
-uint64_t fattn__cudnn_driver(const fattn__cudnn *api)
-{
-    const struct link_map *map = NULL;
-    pthread_mutex_lock(&load_lock);
-    if (api == &loaded && loaded.loader == 0 && dlinfo(loaded.driver, RTLD_DI_LINKMAP, &map) == 0)
-        loaded.loader = fattn__file_id(map->l_name);
-    const uint64_t driver = api->loader;
-    pthread_mutex_unlock(&load_lock);
-    return driver;
-}
-
 const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status)
 {
     const char *name = api->cudnnGetErrorString(status);

@@ -41,8 +41,7 @@ typedef struct fattn__cudnn {
     char dir[4096];   /* real path of the folder */
     uint64_t written; /* fattn__build_written, taken before the libraries were mapped */
     uint64_t stamp;   /* fattn__build_stamp, taken before `build` was computed */
-    uint64_t build,
-        loader; /* results of fattn__cudnn_build and fattn__cudnn_driver; 0: not asked yet */
+    uint64_t build;   /* the result of fattn__cudnn_build; 0: not asked yet */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
     FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
@@ -59,8 +58,6 @@ fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const 
  * (fattn__build_id). 0: a file was changed since it was mapped, so the contents are unknown. The
  * first call reads the files; later calls take a few microseconds. Threads: safe. */
 uint64_t fattn__cudnn_build(const fattn__cudnn *api);
-/* The same hash for the driver's library. */
-uint64_t fattn__cudnn_driver(const fattn__cudnn *api);
 
 /* cuDNN's name of a status, for example "CUDNN_STATUS_BAD_PARAM". */
 const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status);

@@ -223,17 +223,17 @@ static void forget_later_members(json_t *device, int version)
 
 static fattn_status identify_text(fattn_context *context, const char *text)
 {
-    static const char *const place[] = { "cudaDeviceId", "pciDeviceId", NULL };
-    /* Cards of one kind differ in these, because of their drivers and settings. */
-    static const char *const drivers[] = { "driverVer", "isTccDriver", "totalGlobalMem",
-                                           "smClockRateKHz", NULL };
+    /* Cards of one kind differ in these, because of their place, drivers and settings. */
+    static const char *const own[] = {
+        "cudaDeviceId",   "pciDeviceId",    "driverVer", "isTccDriver",
+        "totalGlobalMem", "smClockRateKHz", NULL
+    };
     json_error_t error;
     bool no_memory = false;
     json_t *device = parse(text, &error, &no_memory);
     if (device != NULL) {
         forget_later_members(device, context->api->version);
-        context->description_id = hash_without(device, place);
-        context->info.device_id = context->description_id != 0 ? hash_without(device, drivers) : 0;
+        context->info.device_id = hash_without(device, own);
         json_decref(device);
     }
     if (context->info.device_id == 0)
@@ -254,6 +254,6 @@ fattn_status fattn__device_identify(fattn_context *context)
         return st;
     const int n = snprintf(text, sizeof text, "sm_%d, %d, %s", info->sm, info->multiprocessors,
                            info->device_name);
-    info->device_id = context->description_id = XXH3_64bits(text, (size_t)n);
+    info->device_id = XXH3_64bits(text, (size_t)n);
     return FATTN_OK;
 }

@@ -11,8 +11,8 @@
 fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info,
                                     const fattn__cudnn *api, const char *json);
 
-/* Fills info.device_id and description_id: hashes of the device as cuDNN describes it. Two devices
- * that differ in any member that this version writes are two devices. A GPU that cuDNN cannot
+/* Fills info.device_id: a hash of the device as cuDNN describes it, without its place, driver and
+ * clock. A GPU that cuDNN cannot
  * describe is known by architecture, multiprocessors and name. Returns FATTN_OK; FATTN_NO_MEMORY.
  */
 fattn_status fattn__device_identify(fattn_context *context);

@@ -6,7 +6,6 @@
 
 #include "builders.h"
 #include "core/error.h"
-#include "kept_refusals.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 #include "policy/rules.h"
@@ -138,20 +137,8 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
                             const fattn_engine *engine)
 {
     const fattn__cudnn *api = plan->context->api;
-    const fattn__refusal_question question = { .graph = q->graph_id,
-                                               .engine = engine->index,
-                                               .knobs = engine->knobs,
-                                               .knob_count = engine->knob_count,
-                                               .overrides = q->graph.overrides,
-                                               .plan = true };
-    fattn__refusal_answer refused;
     fattn__desc desc = NULL;
     char last[512] = "";
-    if (fattn__refusal_recall(&refused, plan->context, &question)) {
-        fattn_status st = build_failed(api, refused.status, refused.log, engine);
-        fattn__refusal_free(&refused);
-        return st;
-    }
     const int status = make_plan(&desc, plan->context, fattn__question_handle(q),
                                  q->offer.configs[config], NULL, 0);
     if (status == DNN_STATUS_SUCCESS) {
@@ -160,12 +147,6 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
     }
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn_status st = build_failed(api, status, last, engine);
-    if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED &&
-        fattn__refusal_lasts(status, NULL))
-        fattn__refusal_keep(
-            plan->context, &question,
-            &(fattn__refusal_answer){
-                .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
     fattn__desc_destroy(api, desc);
     return st;
 }

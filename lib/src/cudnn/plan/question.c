@@ -5,7 +5,6 @@
 
 #include "builders.h"
 #include "core/error.h"
-#include "kept_refusals.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 
@@ -178,86 +177,41 @@ static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
     return FATTN_OK;
 }
 
-/* ---- asked, unless the answer is known
- * ----------------------------------------------------------------------------------------
+/* ---- asked
+ * -----------------------------------------------------------------------------------------------------------------------
  */
 
-static fattn__refusal_question question_of(const fattn__question *q,
-                                           const fattn_plan_options *options)
+/* Mode A, or the engine that was pinned, offers a configuration. */
+static bool offers_engine(fattn__question *q, const fattn_plan_options *options)
 {
-    fattn__refusal_question question = { .graph = q->graph_id,
-                                         .engine = FATTN_ENGINE_AUTO,
-                                         .overrides = q->graph.overrides };
-    if (options != NULL && options->knobs != NULL) {
-        question.engine = options->engine;
-        question.knobs = options->knobs;
-        question.knob_count = options->knob_count;
-    }
-    return question;
-}
-
-/* One question to cuDNN. `refused` is cuDNN's refusal, if it refuses. `kept`: a stored refusal
- * answers, so cuDNN is not asked. */
-typedef struct asking {
-    fattn__question *q;
-    const fattn_problem *problem;
-    const fattn_plan_options *options;
-    const fattn__log_buffer *log;
-    bool kept;
-    fattn__refusal_answer refused;
-    char last[16384]; /* its words where it logged none */
-} asking;
-
-/* Does cuDNN make an operation graph of what was built? */
-static bool takes_graph(asking *a)
-{
-    fattn__graph *g = &a->q->graph;
-    if (a->kept && a->refused.step == FATTN__REFUSED_GRAPH) {
-        g->cudnn_status = a->refused.status;
-        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->refused.text);
-    } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
-        a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_GRAPH,
-                                              .status = g->cudnn_status,
-                                              .text = g->text };
-        a->refused.log = a->log->text != NULL ? a->log->text : "";
-    }
-    return fattn__graph_status(g) == FATTN_OK;
-}
-
-static bool offers_engine(asking *a)
-{
-    const fattn__steps *steps = &a->q->offer.steps;
-    if (a->kept)
-        return false;
-    ask_engines(a->q, a->q->context, a->options);
-    if (steps->status == DNN_STATUS_SUCCESS && a->q->offer.count > 0)
-        return true;
-    if (a->log->text == NULL)
-        steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
-    a->refused = (fattn__refusal_answer){ .step = FATTN__REFUSED_OFFER,
-                                          .status = steps->status,
-                                          .text = "" };
-    a->refused.log = a->log->text != NULL ? a->log->text : a->last;
-    return false;
+    ask_engines(q, q->context, options);
+    return q->offer.steps.status == DNN_STATUS_SUCCESS && q->offer.count > 0;
 }
 
 /* The graph is built. */
-static fattn_status put(asking *a, fattn_decision *out)
+static fattn_status put(fattn__question *q, const fattn_problem *problem,
+                        const fattn_plan_options *options, fattn_decision *out,
+                        const fattn__log_buffer *log)
 {
-    const fattn_context *context = a->q->context;
-    if (!takes_graph(a))
-        return refuse_graph(out, &a->q->graph, a->refused.log);
-    if (a->q->graph.sum_count > 0) {
-        fattn_status st = fattn__math_open(a->q->context);
+    fattn_context *context = q->context;
+    char last[16384]; /* cuDNN's words where it logged none */
+    if (fattn__graph_finalize(&q->graph, fattn__question_handle(q)) != FATTN_OK)
+        return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
+    if (q->graph.sum_count > 0) {
+        fattn_status st = fattn__math_open(context);
         if (st != FATTN_OK)
             return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(),
                                  "");
     }
-    if (!offers_engine(a))
-        return refuse(out, context->api, a->refused.status, a->refused.log);
-    const fattn_rule *rule = fattn__policy_denies(context, a->problem, FATTN_BACKEND_CUDNN);
+    if (!offers_engine(q, options)) {
+        if (log->text == NULL)
+            context->api->cudnnGetLastErrorString(last, sizeof last);
+        return refuse(out, context->api, q->offer.steps.status,
+                      log->text != NULL ? log->text : last);
+    }
+    const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
     if (rule != NULL)
-        return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, a->problem);
+        return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
     fattn__accept(out, FATTN_BACKEND_CUDNN);
     return FATTN_OK;
 }
@@ -273,17 +227,8 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         st = allow_overrides(&q->graph, problem);
     if (st != FATTN_OK)
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
-    asking a = { .q = q, .problem = problem, .options = options, .log = log };
-    const fattn__refusal_question question = question_of(q, options);
-    a.kept = fattn__refusal_recall(&a.refused, context, &question);
-    if (!a.kept)
-        fattn__count_asked((fattn_pass)problem->pass);
-    st = put(&a, out);
-    if (st == FATTN_OK && !a.kept && a.refused.step != FATTN__REFUSED_NOWHERE &&
-        fattn__refusal_lasts(a.refused.status, out))
-        fattn__refusal_keep(context, &question, &a.refused);
-    fattn__refusal_free(&a.refused);
-    return st;
+    fattn__count_asked((fattn_pass)problem->pass);
+    return put(q, problem, options, out, log);
 }
 
 fattn_status fattn__question_ask(fattn__question *q, fattn_context *context,
