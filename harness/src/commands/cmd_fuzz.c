@@ -65,8 +65,7 @@ static void draw(facts_search *search, fuzzing *z)
     while (!draw_ended(z) && !facts_search_time_is_up(search)) {
         if (facts_suite_draw(&z->suite, z->seed, z->index++, &z->choice, &c) &&
             facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) ==
-                FACTS_MEMO_UNKNOWN &&
-            !facts_memo_forgot(search->memo, name)) {
+                FACTS_MEMO_UNKNOWN) {
             z->in_vain = 0;
             if (strcmp(facts_case_get(&c, FACTS_KEY_RESCALE), "auto") == 0) {
                 ask(search, &c);
@@ -97,9 +96,8 @@ static void take_drawn(facts_search *search, const char *name, const facts_answe
         z->verdicts[before]--;
     z->verdicts[answer->verdict]++;
     z->known += known;
-    if (answer->count && facts_case_parse(&c, name, &ignored) &&
-        !facts_findings_add(z->findings, &c, answer, z->options->known))
-        search->failed = true;
+    if (answer->count && facts_case_parse(&c, name, &ignored))
+        facts_findings_add(z->findings, &c, answer, z->options->known);
 }
 
 /* At once, so that they stay if the run is killed. */
@@ -117,14 +115,12 @@ static bool more(facts_search *search)
 {
     fuzzing *z = search->context;
     size_t before = search->asked;
-    if (!facts_findings_advance(z->findings, &search->asker))
-        search->failed = true;
+    facts_findings_advance(z->findings, &search->asker);
     record_forms(search, z);
     size_t wanted = (size_t)search->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (search->asked - before < wanted && !draw_ended(z) && !search->failed &&
-           !facts_search_time_is_up(search))
+    while (search->asked - before < wanted && !draw_ended(z) && !facts_search_time_is_up(search))
         draw(search, z);
-    if (draw_ended(z) && !search->failed && !facts_search_time_is_up(search))
+    if (draw_ended(z) && !facts_search_time_is_up(search))
         ask_asides(search, z);
     return search->asked > before;
 }
@@ -253,8 +249,8 @@ static void record_findings(facts_session *session)
 {
     facts_search *search = session->context;
     fuzzing *z = search->context;
-    if (!search->failed && facts_findings_close(z->findings, &search->asker))
-        record_forms(search, z);
+    facts_findings_close(z->findings, &search->asker);
+    record_forms(search, z);
 }
 
 /* Prints the findings, whatever ended the run. */

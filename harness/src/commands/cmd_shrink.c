@@ -92,10 +92,7 @@ static bool shrink(facts_search *search)
                                        .context = search,
                                        .ask = ask_once,
                                        .step = print_search_step };
-    if (!facts_shrink(&s->result, &order)) {
-        search->failed = true;
-        return false;
-    }
+    facts_shrink(&s->result, &order);
     if (s->result.waiting)
         return false;
     if (!facts_search_ask(search, &s->result.best, 2, FACTS_SEARCH_ASKED,

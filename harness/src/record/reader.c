@@ -121,11 +121,8 @@ static bool read_all(reading *r)
 {
     for (;;) {
         if (r->used == r->capacity) {
-            char *larger = realloc(r->buffer, r->capacity * 2);
-            if (!larger)
-                return false;
-            r->buffer = larger;
             r->capacity *= 2;
+            r->buffer = realloc(r->buffer, r->capacity);
         }
         size_t before = r->used;
         ssize_t got = read(r->fd, r->buffer + before, r->capacity - before);
@@ -177,7 +174,7 @@ bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *
         return false;
     r.buffer = malloc(r.capacity);
     r.line = malloc(sizeof *r.line);
-    bool ok = r.buffer && r.line && read_all(&r) && !counts->newer && !counts->foreign;
+    bool ok = read_all(&r) && !counts->newer && !counts->foreign;
     int why = errno;
     free(r.buffer);
     free(r.line);

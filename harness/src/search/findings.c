@@ -39,17 +39,14 @@ struct facts_findings {
     size_t forms;
     facts_findings_limits limits;
     const facts_asker *asker;
-    bool failed;
 };
 
 facts_findings *facts_findings_new(const facts_findings_limits *limits)
 {
     facts_findings *f = calloc(1, sizeof *f);
-    if (f) {
-        f->limits = *limits;
-        f->limits.most_steps = limits->most_steps > 0 ? limits->most_steps : STEPS;
-        f->limits.at_once = limits->at_once > 0 ? limits->at_once : AT_ONCE;
-    }
+    f->limits = *limits;
+    f->limits.most_steps = limits->most_steps > 0 ? limits->most_steps : STEPS;
+    f->limits.at_once = limits->at_once > 0 ? limits->at_once : AT_ONCE;
     return f;
 }
 
@@ -64,7 +61,7 @@ void facts_findings_free(facts_findings *f)
     free(f);
 }
 
-bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer,
+void facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer,
                         bool known_too)
 {
     for (size_t i = 0; i < answer->count; i++) {
@@ -76,14 +73,10 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
             seen |= facts_symptom_same(&answer->failing[k], &answer->failing[i]);
         if (seen)
             continue;
-        finding *larger = facts_grow(f->at, f->count, sizeof *larger);
-        if (!larger)
-            return false;
-        f->at = larger;
+        f->at = facts_grow(f->at, f->count, sizeof *f->at);
         f->at[f->count++] =
             (finding){ .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
     }
-    return true;
 }
 
 /* ---- forms ---- */
@@ -162,11 +155,7 @@ static void settle(facts_findings *f, finding *at, bool unfinished)
     free(at->shrunk);
     at->shrunk = NULL;
     join_same(f, &form);
-    facts_form *larger = facts_grow(f->form, f->forms, sizeof *larger);
-    f->failed |= !larger;
-    if (!larger)
-        return;
-    f->form = larger;
+    f->form = facts_grow(f->form, f->forms, sizeof *f->form);
     f->form[f->forms++] = form;
 }
 
@@ -277,17 +266,14 @@ static bool shrink_from(facts_findings *f, const finding *at, const facts_case *
                                  .context = &context,
                                  .ask = ask_once };
     order.symptom.known |= to_known;
-    f->failed |= !facts_shrink(out, &order);
-    return !f->failed && !out->waiting;
+    facts_shrink(out, &order);
+    return !out->waiting;
 }
 
 static void shrink(facts_findings *f, finding *at)
 {
     if (!at->shrunk)
         at->shrunk = calloc(1, sizeof *at->shrunk);
-    f->failed |= !at->shrunk;
-    if (f->failed)
-        return;
     const bool over = shrink_from(f, at, &at->start, false, at->shrunk);
     at->best = at->shrunk->best;
     if (over)
@@ -326,10 +312,10 @@ static void advance(facts_findings *f, finding *at)
             explain(f, at);
         else if (at->state == REPEATING && repeat(f, at, &at->best, 2))
             settle(f, at, false);
-    } while (at->state != before && !f->failed);
+    } while (at->state != before);
 }
 
-bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
+void facts_findings_advance(facts_findings *f, const facts_asker *asker)
 {
     f->asker = asker;
     bool again;
@@ -337,7 +323,7 @@ bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
         size_t forms = f->forms;
         again = false;
         for (int few = 1; few >= 0; few--) /* cases with few features first */
-            for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
+            for (size_t i = f->first_open; i < f->count; i++) {
                 finding_state before = f->at[i].state;
                 if ((facts_case_features(&f->at[i].start) <= FEW) == (few != 0))
                     advance(f, &f->at[i]);
@@ -346,8 +332,7 @@ bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
         again |= forms != f->forms;
         while (f->first_open < f->count && f->at[f->first_open].state == OVER)
             f->first_open++;
-    } while (again && !f->failed);
-    return !f->failed;
+    } while (again);
 }
 
 size_t facts_findings_open(const facts_findings *f)
@@ -358,11 +343,11 @@ size_t facts_findings_open(const facts_findings *f)
     return open;
 }
 
-bool facts_findings_close(facts_findings *f, const facts_asker *asker)
+void facts_findings_close(facts_findings *f, const facts_asker *asker)
 {
     f->asker = asker;
     for (int round = 0; round < 2; round++) /* those being shrunk first: they explain the others */
-        for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
+        for (size_t i = f->first_open; i < f->count; i++) {
             finding *at = &f->at[i];
             if (at->state == OVER || (round == 0 && !is_active(at)) || counted(f, at))
                 continue;
@@ -370,7 +355,6 @@ bool facts_findings_close(facts_findings *f, const facts_asker *asker)
                 at->failed = at->asked = 1;
             settle(f, at, true);
         }
-    return !f->failed;
 }
 
 size_t facts_findings_count(const facts_findings *f)

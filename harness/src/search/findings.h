@@ -41,15 +41,15 @@ typedef struct facts_findings_limits {
 facts_findings *facts_findings_new(const facts_findings_limits *limits);
 void facts_findings_free(facts_findings *findings);
 /* Adds a drawn case that failed. Known failures are left out unless they are wanted. Data that
- * could not show an error are always left out. False: out of memory. */
-bool facts_findings_add(facts_findings *findings, const facts_case *drawn,
+ * could not show an error are always left out. */
+void facts_findings_add(facts_findings *findings, const facts_case *drawn,
                         const facts_answer *answer, bool known_too);
-/* Continues as far as the answers allow. False: out of memory. */
-bool facts_findings_advance(facts_findings *findings, const facts_asker *asker);
+/* Continues as far as the answers allow. */
+void facts_findings_advance(facts_findings *findings, const facts_asker *asker);
 /* Failures that still wait for answers. */
 size_t facts_findings_open(const facts_findings *findings);
 /* Ends the search: each open case becomes a form as it is. */
-bool facts_findings_close(facts_findings *findings, const facts_asker *asker);
+void facts_findings_close(facts_findings *findings, const facts_asker *asker);
 /* The forms, in the order in which they were found; each drawn case that was shrunk has one. */
 size_t facts_findings_count(const facts_findings *findings);
 size_t facts_findings_news(const facts_findings *findings); /* of those: not explained */

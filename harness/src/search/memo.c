@@ -9,7 +9,6 @@
 
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64
-#define MOST_FORGOTTEN (1u << 21)
 
 struct facts_memo_entry {
     XXH128_hash_t key;
@@ -24,8 +23,6 @@ struct facts_memo_entry {
 struct facts_memo {
     facts_memo_entry **list; /* by hash */
     size_t lists, entries;   /* lists: a power of two */
-    uint64_t *forgotten;     /* a set of hashes; 0: free */
-    size_t forgotten_room, forgotten_count;
     size_t answered;
     facts_by by; /* FACTS_BY_COUNT: failures */
 };
@@ -44,15 +41,11 @@ static facts_memo_entry **place_of(const facts_memo *memo, XXH128_hash_t key)
     return at;
 }
 
-static bool grow(facts_memo *memo)
+static void grow(facts_memo *memo)
 {
-    facts_memo before = *memo;
+    const facts_memo before = *memo;
     memo->lists = before.lists ? before.lists * 2 : 2048;
     memo->list = calloc(memo->lists, sizeof(facts_memo_entry *));
-    if (!memo->list) {
-        *memo = before;
-        return false;
-    }
     for (size_t i = 0; i < before.lists; i++)
         for (facts_memo_entry *e = before.list[i], *next; e; e = next) {
             next = e->next;
@@ -60,26 +53,14 @@ static bool grow(facts_memo *memo)
             *place_of(memo, e->key) = e;
         }
     free(before.list);
-    return true;
 }
 
 facts_memo *facts_memo_new(void)
 {
     facts_memo *memo = calloc(1, sizeof *memo);
-    if (memo)
-        memo->by = FACTS_BY_COUNT;
-    if (memo && !grow(memo)) {
-        free(memo);
-        return NULL;
-    }
+    memo->by = FACTS_BY_COUNT;
+    grow(memo);
     return memo;
-}
-
-static void free_entry(facts_memo_entry *e)
-{
-    free(e->symptom);
-    free(e->value);
-    free(e);
 }
 
 void facts_memo_free(facts_memo *memo)
@@ -89,10 +70,11 @@ void facts_memo_free(facts_memo *memo)
     for (size_t i = 0; i < memo->lists; i++)
         for (facts_memo_entry *e = memo->list[i], *next; e; e = next) {
             next = e->next;
-            free_entry(e);
+            free(e->symptom);
+            free(e->value);
+            free(e);
         }
     free(memo->list);
-    free(memo->forgotten);
     free(memo);
 }
 
@@ -108,75 +90,25 @@ facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int at
     return e->state;
 }
 
-/* The entry, created if absent. NULL: out of memory. */
+/* The entry, created if absent. */
 static facts_memo_entry *find(facts_memo *memo, const char *name, int attempt)
 {
     XXH128_hash_t key = key_of(name, attempt);
     facts_memo_entry *e = *place_of(memo, key);
     if (e)
         return e;
-    if (memo->entries >= memo->lists && !grow(memo))
-        return NULL;
+    if (memo->entries >= memo->lists)
+        grow(memo);
     e = malloc(sizeof *e);
-    if (!e)
-        return NULL;
     *e = (facts_memo_entry){ .key = key, .verdict = FACTS_VERDICT_COUNT };
     memo->entries++;
     return *place_of(memo, key) = e;
 }
 
-/* ---- what is forgotten ---- */
-
-static uint64_t *forgotten_at(const facts_memo *memo, uint64_t hash)
-{
-    size_t mask = memo->forgotten_room - 1, i = (size_t)hash & mask;
-    while (memo->forgotten[i] && memo->forgotten[i] != hash)
-        i = (i + 1) & mask;
-    return &memo->forgotten[i];
-}
-
-static bool remember_hash(facts_memo *memo, uint64_t hash)
-{
-    if (memo->forgotten_count == MOST_FORGOTTEN) {
-        memset(memo->forgotten, 0, memo->forgotten_room * sizeof hash);
-        memo->forgotten_count = 0;
-    }
-    if (2 * memo->forgotten_count >= memo->forgotten_room) {
-        facts_memo before = *memo;
-        memo->forgotten_room = before.forgotten_room ? before.forgotten_room * 2 : 4096;
-        memo->forgotten = calloc(memo->forgotten_room, sizeof hash);
-        if (!memo->forgotten) {
-            *memo = before;
-            return false;
-        }
-        for (size_t i = 0; i < before.forgotten_room; i++)
-            if (before.forgotten[i])
-                *forgotten_at(memo, before.forgotten[i]) = before.forgotten[i];
-        free(before.forgotten);
-    }
-    *forgotten_at(memo, hash) = hash;
-    memo->forgotten_count++;
-    return true;
-}
-
-void facts_memo_forget(facts_memo *memo, facts_memo_entry *e)
-{
-    if (e->state != FACTS_MEMO_ANSWERED || e->failing || !remember_hash(memo, e->key.high64 | 1))
-        return;
-    *place_of(memo, e->key) = e->next;
-    memo->entries--;
-    free_entry(e);
-}
-
-bool facts_memo_forgot(const facts_memo *memo, const char *name)
-{
-    return memo->forgotten && *forgotten_at(memo, key_of(name, 1).high64 | 1);
-}
-
 facts_memo_entry *facts_memo_ask(facts_memo *memo, const char *name, int attempt)
 {
     facts_memo_entry *e = find(memo, name, attempt);
-    if (e && e->state == FACTS_MEMO_UNKNOWN)
+    if (e->state == FACTS_MEMO_UNKNOWN)
         e->state = FACTS_MEMO_ASKED;
     return e;
 }
@@ -191,16 +123,12 @@ size_t facts_memo_answered(const facts_memo *memo)
     return memo->answered;
 }
 
-static bool add_failure(facts_memo_entry *e, const facts_symptom *symptom)
+static void add_failure(facts_memo_entry *e, const facts_symptom *symptom)
 {
     if (e->failing == MOST_FAILING)
-        return true;
-    facts_symptom *symptoms = realloc(e->symptom, (e->failing + 1u) * sizeof *symptoms);
-    if (!symptoms)
-        return false;
-    e->symptom = symptoms;
-    symptoms[e->failing++] = *symptom;
-    return true;
+        return;
+    e->symptom = realloc(e->symptom, (e->failing + 1u) * sizeof *symptom);
+    e->symptom[e->failing++] = *symptom;
 }
 
 void facts_memo_compare(facts_memo *memo, facts_by by)
@@ -234,21 +162,21 @@ static bool read_value(facts_symptom *out, facts_memo_entry *e, const facts_line
     *out = (facts_symptom){ .verdict = reported.verdict,
                             .engine = -1,
                             .value = XXH3_64bits(value, strlen(value)) | 1 };
-    return e->value != NULL;
+    return true;
 }
 
-bool facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row, bool last)
+void facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row, bool last)
 {
     facts_symptom symptom;
     facts_verdict verdict;
     int64_t config;
-    bool fails = facts_symptom_read(&symptom, row, &verdict), ok = true;
+    bool fails = facts_symptom_read(&symptom, row, &verdict);
     if (memo->by != FACTS_BY_COUNT)
         fails = read_value(&symptom, e, row, memo->by);
     if (verdict == FACTS_VERDICT_EXIT_CRASH && e->state == FACTS_MEMO_ANSWERED)
         e->failing = 0; /* the same row again, because its worker ended badly */
     if (fails)
-        ok = add_failure(e, &symptom);
+        add_failure(e, &symptom);
     if (facts_reported_weight(verdict) > facts_reported_weight(e->verdict))
         e->verdict = (uint8_t)verdict;
     if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config &&
@@ -258,7 +186,6 @@ bool facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row
         e->state = FACTS_MEMO_ANSWERED;
         memo->answered++;
     }
-    return ok;
 }
 
 /* ---- from a record
@@ -276,9 +203,7 @@ static facts_memo_entry *attempt_of(facts_memo_load *load, const char *name, boo
         attempt++;
     if (again && attempt > 1)
         attempt--;
-    facts_memo_entry *e = find(load->memo, name, attempt);
-    load->failed |= !e;
-    return e;
+    return find(load->memo, name, attempt);
 }
 
 static bool is_of_target(const facts_memo_load *load, const facts_line *line)
@@ -287,34 +212,31 @@ static bool is_of_target(const facts_memo_load *load, const facts_line *line)
            facts_json_is(facts_line_get(line, "device"), load->device);
 }
 
-bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
+void facts_memo_load_line(facts_memo_load *load, const facts_line *line)
 {
     char name[FACTS_NAME_MAX];
     bool more = false;
     if ((line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW) ||
         !is_of_target(load, line) ||
         !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
-        return true;
+        return;
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
     bool row = line->kind == FACTS_LINE_ROW;
     if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE))
-        return true; /* to be asked again */
+        return; /* to be asked again */
     facts_memo_entry *e = attempt_of(load, name, row && verdict == FACTS_VERDICT_EXIT_CRASH);
-    if (!e)
-        return false;
     if (!row) {
         if (e->starts < UINT8_MAX)
             e->starts++;
-        return true;
+        return;
     }
     facts_verdict before =
         e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
     facts_json_bool(facts_line_get(line, "more"), &more);
-    load->failed |= !facts_memo_row(load->memo, e, line, !more);
+    facts_memo_row(load->memo, e, line, !more);
     if (!more && load->drawn && facts_json_is(facts_line_get(line, "group"), load->group))
         load->drawn(load->context, name,
                     &(facts_answer){ e->verdict, e->failing, e->symptom, e->value }, before);
-    return !load->failed;
 }
 
 size_t facts_memo_load_end(facts_memo *memo, int most_starts)

@@ -25,18 +25,13 @@ void facts_memo_compare(facts_memo *memo, facts_by by);
 /* Returns the answer if there is one. *answer is valid until the memo changes. */
 facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt,
                                 facts_answer *out);
-/* Notes that the question was asked. NULL: out of memory. */
+/* Notes that the question was asked. */
 facts_memo_entry *facts_memo_ask(facts_memo *memo, const char *name, int attempt);
-/* Adds one row of the answer; `last`: no other row follows. False: out of memory. */
-bool facts_memo_row(facts_memo *memo, facts_memo_entry *entry, const facts_line *row, bool last);
+/* Adds one row of the answer; `last`: no other row follows. */
+void facts_memo_row(facts_memo *memo, facts_memo_entry *entry, const facts_line *row, bool last);
 /* With engine=all: the first configuration that has no row. */
 int facts_memo_config(const facts_memo_entry *entry);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */
-/* Drops an answer without failures, and the entry with it. Only a hash is kept, of at most two
- * million cases: then FACTS begins a new list, and may ask a case again. */
-void facts_memo_forget(facts_memo *memo, facts_memo_entry *entry);
-/* The case was asked, and forgotten. */
-bool facts_memo_forgot(const facts_memo *memo, const char *name);
 
 /* Reads a record: its starts and rows in order. `drawn` is called for the last row of a case of
  * group `group`. `before` is the verdict that the row replaces, or FACTS_VERDICT_COUNT. A case that
@@ -48,10 +43,9 @@ typedef struct facts_memo_load {
     void *context;
     void (*drawn)(void *context, const char *name, const facts_answer *answer,
                   facts_verdict before);
-    bool failed; /* out of memory */
 } facts_memo_load;
 
-bool facts_memo_load_line(facts_memo_load *load, const facts_line *line);
+void facts_memo_load_line(facts_memo_load *load, const facts_line *line);
 /* Returns how many were given up. */
 size_t facts_memo_load_end(facts_memo *memo, int most_starts);
 

@@ -494,7 +494,7 @@ static void pin_engine(shrinker *s)
     try_key(s, s->simpler->engine, number, what);
 }
 
-bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
+void facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
 {
     shrinker s = { .order = order,
                    .result = out,
@@ -502,27 +502,23 @@ bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
                    .simpler = order->start.language->simpler };
     *out = (facts_shrink_result){ .best = order->start };
     s.tried = calloc(MOST_TRIED, sizeof *s.tried);
-    bool ok = s.tried != NULL;
-    if (ok) {
-        s.computable = resolves(&order->start);
-        uint64_t hash = hash_of(&order->start);
-        *slot_of(&s, hash) = hash;
-        pin_engine(&s);
-        bool again = true;
-        while (again && !s.over) {
-            again = reduce_features(&s);
-            if (!order->features_alone) {
-                again |= reduce_values(&s);
-                again |= reduce_further(&s);
-                again |= reduce_sizes(&s);
-            }
-            s.round++;
+    s.computable = resolves(&order->start);
+    uint64_t hash = hash_of(&order->start);
+    *slot_of(&s, hash) = hash;
+    pin_engine(&s);
+    bool again = true;
+    while (again && !s.over) {
+        again = reduce_features(&s);
+        if (!order->features_alone) {
+            again |= reduce_values(&s);
+            again |= reduce_further(&s);
+            again |= reduce_sizes(&s);
         }
-        facts_case chosen;
-        if (without_key(&chosen, &out->best, s.simpler->engine))
-            try_case(&s, &chosen, "engine auto");
-        out->waiting = s.open > 0;
+        s.round++;
     }
+    facts_case chosen;
+    if (without_key(&chosen, &out->best, s.simpler->engine))
+        try_case(&s, &chosen, "engine auto");
+    out->waiting = s.open > 0;
     free(s.tried);
-    return ok;
 }

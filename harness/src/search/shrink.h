@@ -43,7 +43,6 @@ typedef struct facts_shrink_result {
     int steps, kept;
 } facts_shrink_result;
 
-/* False: out of memory. */
-bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order);
+void facts_shrink(facts_shrink_result *out, const facts_shrink_order *order);
 
 #endif

@@ -273,8 +273,7 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
         return facts_fail_at(error, pattern->place.where, pattern->place.line,
                              it->column + (int)fault.at, "%s", fault.text);
     it->canonical = strdup(value);
-    return it->canonical != NULL ||
-           facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "no memory");
+    return true;
 }
 
 /* VALUE or VALUE@WEIGHT. */
@@ -309,9 +308,6 @@ static bool read_values(facts_pattern *pattern, axis *a, facts_span text, int co
         return facts_fail_at(error, pattern->place.where, pattern->place.line, a->column,
                              "more than %d values", MOST_ITEMS);
     v->item = calloc(items, sizeof *v->item);
-    if (v->item == NULL)
-        return facts_fail_at(error, pattern->place.where, pattern->place.line, a->column,
-                             "no memory");
     for (facts_span rest = text; v->items < items;) {
         item *it = &v->item[v->items++];
         it->column = column + (int)(rest.at - text.at);
@@ -353,12 +349,11 @@ bool facts_list_read(const facts_language *language, const facts_list **lists, f
     if (letters == 0 || letters < name.length || memchr(rest.at, ' ', rest.length) != NULL)
         return facts_fail_at(error, place.where, place.line, place.column,
                              "want list NAME=VALUES; a name has the letters a-z");
-    bool read = read_values(&scratch, &a, rest, place.column + (int)name.length + 1, error);
-    facts_list *list = read ? calloc(1, sizeof *list) : NULL;
-    if (list == NULL) {
+    if (!read_values(&scratch, &a, rest, place.column + (int)name.length + 1, error)) {
         free_values(&a.values);
-        return read && facts_fail_at(error, place.where, place.line, 1, "no memory");
+        return false;
     }
+    facts_list *list = calloc(1, sizeof *list);
     *list = (facts_list){ name, a.values, *lists };
     *lists = list;
     return true;
@@ -383,8 +378,6 @@ bool facts_pattern_read(const facts_language *language, facts_pattern **out, fac
     if (!facts_tokens_read(language, text, place, token, &count, error))
         return false;
     facts_pattern *pattern = calloc(1, sizeof *pattern);
-    if (pattern == NULL)
-        return facts_fail_at(error, place.where, place.line, place.column, "no memory");
     pattern->language = language;
     pattern->place = place;
     pattern->lists = lists;

@@ -38,18 +38,11 @@ struct facts_cases {
  * --------------------------------------------------------------------------------------------------------------------
  */
 
-/* Keeps a text for the life of the list. Takes it over also when it fails. */
+/* Keeps a text for the life of the list. */
 static const char *keep(facts_cases *cases, char *text)
 {
-    char **texts =
-        text == NULL ? NULL : realloc(cases->texts, (cases->text_count + 1) * sizeof *texts);
-    if (texts == NULL) {
-        free(text);
-        return NULL;
-    }
-    cases->texts = texts;
-    texts[cases->text_count++] = text;
-    return text;
+    cases->texts = realloc(cases->texts, (cases->text_count + 1) * sizeof *cases->texts);
+    return cases->texts[cases->text_count++] = text;
 }
 
 /* The groups of a known failure. */
@@ -57,11 +50,10 @@ static bool add_known(facts_cases *cases, const char *text, const char *path, fa
 {
     size_t first = cases->suite.groups;
     const char *kept = keep(cases, facts_known_suite(text, path));
-    if (kept == NULL)
-        return facts_fail_at(error, path, 1, 1, "no memory");
-    return facts_suite_read(&cases->suite, kept, path, error) &&
-           (facts_known_titles(&cases->suite, first, text) ||
-            facts_fail_at(error, path, 1, 1, "no memory"));
+    if (!facts_suite_read(&cases->suite, kept, path, error))
+        return false;
+    facts_known_titles(&cases->suite, first, text);
+    return true;
 }
 
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
@@ -69,9 +61,7 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
     char *text = facts_file_text(path, error);
     if (text == NULL)
         return false;
-    const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
-    if (name == NULL)
-        return facts_fail_at(error, path, 1, 1, "no memory");
+    const char *kept = keep(cases, text), *name = keep(cases, strdup(path));
     return facts_is_known(path) ? add_known(cases, kept, name, error)
                                 : facts_suite_read(&cases->suite, kept, name, error);
 }
@@ -172,9 +162,7 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
                              "the case is empty; write key=value, such as 'pass=fwd d=64'");
     if (strchr(text, '=') == NULL)
         return no_such(text, suite_dir, error);
-    const char *kept = keep(cases, strdup(text));
-    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error)
-                        : facts_fail_at(error, "case", 1, 1, "no memory");
+    return facts_suite_read(&cases->suite, keep(cases, strdup(text)), "case", error);
 }
 
 /* ---- the list
@@ -195,52 +183,40 @@ static uint32_t *slot_of(const facts_cases *cases, const char *name, size_t leng
     return &cases->slots[at];
 }
 
-static bool more_entries(facts_cases *cases)
+static void more_entries(facts_cases *cases)
 {
-    size_t room = cases->room == 0 ? 64 : cases->room * 2;
-    entry *entries = realloc(cases->entries, room * sizeof *entries);
-    if (entries != NULL)
-        cases->entries = entries;
-    uint32_t *slots = entries == NULL ? NULL : calloc(room * 4, sizeof *slots);
-    if (slots == NULL)
-        return false;
+    cases->room = cases->room == 0 ? 64 : cases->room * 2;
+    cases->entries = realloc(cases->entries, cases->room * sizeof *cases->entries);
     free(cases->slots);
-    cases->slots = slots;
-    cases->slot_count = room * 4;
-    cases->room = room;
+    cases->slot_count = cases->room * 4;
+    cases->slots = calloc(cases->slot_count, sizeof *cases->slots);
     for (size_t i = 0; i < cases->count; i++)
         *slot_of(cases, name_at(cases, i), strlen(name_at(cases, i))) = (uint32_t)i + 1;
-    return true;
 }
 
-static bool make_room(facts_cases *cases, size_t length)
+static void make_room(facts_cases *cases, size_t length)
 {
     if (cases->names_used + length > cases->names_room) {
-        size_t room = cases->names_room * 2 + length + 4096;
-        char *names = realloc(cases->names, room);
-        if (names == NULL)
-            return false;
-        cases->names = names;
-        cases->names_room = room;
+        cases->names_room = cases->names_room * 2 + length + 4096;
+        cases->names = realloc(cases->names, cases->names_room);
     }
-    return cases->count < cases->room || more_entries(cases);
+    if (cases->count == cases->room)
+        more_entries(cases);
 }
 
-/* Adds a case unless it is there. False: no memory. */
-static bool add_case(facts_cases *cases, const facts_case *c, size_t group)
+/* Adds a case unless it is there. */
+static void add_case(facts_cases *cases, const facts_case *c, size_t group)
 {
     char name[FACTS_NAME_MAX];
     size_t length = strlen(facts_case_name(c, name));
-    if (!make_room(cases, length + 1))
-        return false;
+    make_room(cases, length + 1);
     uint32_t *slot = slot_of(cases, name, length);
     if (*slot != 0)
-        return true;
+        return;
     memcpy(cases->names + cases->names_used, name, length + 1);
     cases->entries[cases->count] = (entry){ .name = cases->names_used, .group = (uint32_t)group };
     cases->names_used += length + 1;
     *slot = (uint32_t)++cases->count;
-    return true;
 }
 
 static bool keeps(const facts_predicate *p, const facts_case *c)
@@ -256,9 +232,8 @@ static bool take_case(facts_cases *cases, const facts_suite_line *line, facts_ca
         return true;
     if (with && !facts_case_override(c, with, error))
         return false;
-    return add_case(cases, c, line->group) ||
-           facts_fail_at(error, line->place.where, line->place.line, 1, "no memory for %zu cases",
-                         cases->count);
+    add_case(cases, c, line->group);
+    return true;
 }
 
 static bool too_few(const facts_suite_line *line, uint64_t taken, uint64_t tries,
@@ -389,10 +364,6 @@ int facts_cases_expand(const facts_language *language, facts_cases **out, const 
     *out = NULL;
     facts_predicate *kept = NULL;
     facts_cases *cases = calloc(1, sizeof *cases);
-    if (cases == NULL) {
-        facts_fail_at(error, "cases", 1, 1, "no memory");
-        return 2;
-    }
     cases->suite.language = language;
     bool ok =
         (choice->where == NULL || facts_predicate_parse(language, &kept, choice->where, error)) &&

@@ -38,7 +38,7 @@ bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *b
 {
     facts_error inner = { 0 };
     char *copy = strndup(text.at, text.length);
-    bool ok = copy && facts_predicate_parse(in->language, out, copy, &inner);
+    bool ok = facts_predicate_parse(in->language, out, copy, &inner);
     free(copy);
     const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
     return ok || facts_lines_fail(in, text.at + (inner.column ? inner.column - 1 : 0), "%s%s",

@@ -67,19 +67,13 @@ char *facts_known_suite(const char *text, const char *path)
     FILE *out = open_memstream(&made, &size);
     bool inside = false;
     facts_span rest = facts_span_of(text), id = id_of(path);
-    if (out == NULL)
-        return NULL;
     while (rest.length > 0) {
         facts_span line = facts_span_cut(&rest, '\n');
         if (facts_span_is(line, "text:"))
             break;
         write_line(out, line, id, &inside);
     }
-    bool ok = ferror(out) == 0;
-    if (fclose(out) != 0 || !ok) {
-        free(made);
-        return NULL;
-    }
+    fclose(out);
     return made;
 }
 
@@ -91,8 +85,6 @@ static char *title_of(const char *text)
     bool title = false;
     FILE *out = open_memstream(&made, &size);
     facts_span rest = facts_span_of(text), value, none;
-    if (out == NULL)
-        return NULL;
     while (rest.length > 0) {
         facts_span line = facts_span_cut(&rest, '\n');
         if (begins(line, "failure:", &none) || section_of(line, &none) != NULL)
@@ -109,18 +101,14 @@ static char *title_of(const char *text)
     return made;
 }
 
-bool facts_known_titles(struct facts_suite *suite, size_t first, const char *text)
+void facts_known_titles(struct facts_suite *suite, size_t first, const char *text)
 {
     for (size_t i = first; i < suite->groups; i++) {
         if (*suite->group[i].why != '\0')
             continue;
-        char *title = title_of(text);
-        if (title == NULL)
-            return false;
         free(suite->group[i].why);
-        suite->group[i].why = title;
+        suite->group[i].why = title_of(text);
     }
-    return true;
 }
 
 bool facts_known_in_regress(const char *text)

@@ -27,15 +27,10 @@ static bool open_group(reader *r, facts_span name)
         if (name.length > 0 && facts_span_is(name, suite->group[i].name))
             return facts_lines_fail(&r->in, NULL, "a group with this name exists already");
     }
-    facts_group *group = facts_grow(suite->group, suite->groups, sizeof *group);
-    if (group == NULL)
-        return facts_lines_fail(&r->in, NULL, "no memory");
-    suite->group = group;
-    group = &suite->group[suite->groups];
-    *group = (facts_group){ copy(name), strdup(""), strdup(""), r->in.line, NULL };
-    suite->groups++;
-    return (group->name != NULL && group->why != NULL && group->expect != NULL) ||
-           facts_lines_fail(&r->in, NULL, "no memory");
+    suite->group = facts_grow(suite->group, suite->groups, sizeof *suite->group);
+    suite->group[suite->groups++] =
+        (facts_group){ copy(name), strdup(""), strdup(""), r->in.line, NULL };
+    return true;
 }
 
 /* Longer texts may take several lines of the same key. */
@@ -45,8 +40,6 @@ static bool append(reader *r, char **to, facts_span text)
     if (before + text.length > MOST_LETTERS)
         return facts_lines_fail(&r->in, NULL, "longer than a group may say");
     char *longer = realloc(*to, before + text.length + 2);
-    if (longer == NULL)
-        return facts_lines_fail(&r->in, NULL, "no memory");
     *to = longer;
     if (before > 0)
         longer[before++] = ' ';
@@ -100,10 +93,7 @@ static bool read_draw(reader *r, facts_span *text, facts_suite_line *line)
 static bool add_line(reader *r, facts_suite_line line)
 {
     facts_suite *suite = r->suite;
-    facts_suite_line *lines = facts_grow(suite->line, suite->lines, sizeof *lines);
-    if (lines == NULL)
-        return facts_lines_fail(&r->in, NULL, "no memory");
-    suite->line = lines;
+    suite->line = facts_grow(suite->line, suite->lines, sizeof *suite->line);
     suite->line[suite->lines++] = line;
     return true;
 }
@@ -112,10 +102,7 @@ static bool add_line(reader *r, facts_suite_line line)
 static bool add_keys(reader *r, facts_drawn_keys keys)
 {
     facts_suite_line *line = &r->suite->line[r->suite->lines - 1];
-    facts_drawn_keys *larger = facts_grow(line->keys, line->key_lines, sizeof *larger);
-    if (larger == NULL)
-        return facts_lines_fail(&r->in, NULL, "no memory");
-    line->keys = larger;
+    line->keys = facts_grow(line->keys, line->key_lines, sizeof *line->keys);
     line->keys[line->key_lines++] = keys;
     return true;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "case/words/fail.h"
-#include "commands/options/options.h"
 
 int facts_complain(int status, const char *format, ...)
 {
@@ -16,9 +15,4 @@ int facts_complain(int status, const char *format, ...)
     facts_plain(text); /* may contain paths and words of the command line */
     fprintf(stderr, "%s\n", text);
     return status;
-}
-
-int facts_no_memory(void)
-{
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: out of memory");
 }

@@ -5,6 +5,5 @@
 /* Prints a line on stderr and returns `status`: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts
  * run: …"). */
 int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int facts_no_memory(void);
 
 #endif

@@ -22,7 +22,6 @@ typedef struct facts_search {
     const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by
                            this (facts_memo_compare) */
     double deadline_s;  /* on CLOCK_MONOTONIC; 0: none */
-    bool failed;        /* out of memory */
     bool foreign;       /* the GPU is another than the record's */
     char device[112];   /* as the record calls it; empty: not known yet */
     size_t given_up;    /* cases of the record that are not asked again, because each start of them
