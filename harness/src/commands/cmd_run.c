@@ -16,7 +16,7 @@
 
 /* Plans are code: a worker uses only folders that no other user can change. In another folder it
  * would compile and keep nothing, without a message. */
-int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
+static int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 {
     struct stat info;
     const char *path = options->plan_dir;

@@ -41,7 +41,8 @@ static bool more_may_come(const facts_supervision *run)
     return busy && run->order->more && !run->stopping;
 }
 
-void facts_slot_finish(facts_slot *slot)
+/* All rows of its case are written. */
+static void facts_slot_finish(facts_slot *slot)
 {
     facts_item_done(slot->run, slot->target, slot->work);
     slot->finished = slot->work + 1;
@@ -172,7 +173,9 @@ static void on_failed(facts_slot *slot, facts_span failed)
                           text[0] ? text : "the worker could not start", remedy);
 }
 
-bool facts_slot_is_in_facts(const facts_slot *slot)
+/* Is the worker in code of FACTS, the reference or the comparison? A timeout there says nothing
+ * about cuDNN. */
+static bool facts_slot_is_in_facts(const facts_slot *slot)
 {
     return strcmp(slot->stage, "start") == 0 || strcmp(slot->stage, "reference") == 0 ||
            strcmp(slot->stage, "judge") == 0;

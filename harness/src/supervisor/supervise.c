@@ -90,7 +90,8 @@ static bool ask_for_more(facts_supervision *run)
     return true;
 }
 
-bool facts_take_item(facts_supervision *run, size_t target, size_t work)
+/* Takes this item of the target. False: it is not to be done. */
+static bool facts_take_item(facts_supervision *run, size_t target, size_t work)
 {
     facts_target_state *state = &run->targets[target];
     facts_item *item = &state->items[work];
@@ -269,7 +270,7 @@ void facts_schedule(facts_supervision *run)
         close_all(run);
 }
 
-void facts_stop(facts_supervision *run)
+static void facts_stop(facts_supervision *run)
 {
     run->stopping = true;
     for (facts_slot *slot = run->slots; slot; slot = slot->next)

@@ -174,11 +174,6 @@ void facts_slot_ask(facts_slot *slot, size_t work);
 /* Asks for one turn with the case that the worker keeps. */
 void facts_slot_take_turn(facts_slot *slot, size_t work);
 void facts_slot_close(facts_slot *slot);
-/* All rows of its case are written. */
-void facts_slot_finish(facts_slot *slot);
-/* Is the worker in code of FACTS, the reference or the comparison? A timeout there says nothing
- * about cuDNN. */
-bool facts_slot_is_in_facts(const facts_slot *slot);
 
 /* Writes what the end of the worker says, and gives its case back or its target up. Its slot is in
  * no list any more. */
@@ -189,8 +184,6 @@ void facts_slot_died(facts_slot *slot, const facts_death *death);
 void facts_turns_go_on(facts_supervision *run);
 
 /* supervise.c */
-/* Takes this item of the target. False: it is not to be done. */
-bool facts_take_item(facts_supervision *run, size_t target, size_t work);
 /* Takes over the answers that the resumed record has for a target. Called once, when the device's
  * name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
@@ -205,7 +198,6 @@ void facts_item_again(facts_supervision *run, size_t target, size_t work, int fr
  * repeated already. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);
-void facts_stop(facts_supervision *run);
 /* Every open item of the target becomes `inconclusive` for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word,
                        const char *text, const char *remedy);

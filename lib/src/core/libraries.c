@@ -36,7 +36,10 @@ static bool is_same_file(const char *path, const char *dir)
            file.st_dev == own_file.st_dev && file.st_ino == own_file.st_ino;
 }
 
-bool fattn__in_folder(const char *path, const char *dir)
+/* Is the file directly in `dir` (a real path)? A symbolic link counts as being where the link is. A
+ * link from elsewhere to the folder's libcudnn_X.so.9 counts too: `facts` gives its workers such
+ * links (libcudnn_X.so.9.14.0). */
+static bool fattn__in_folder(const char *path, const char *dir)
 {
     char folder[PATH_MAX], real[PATH_MAX];
     size_t n = (size_t)(base_name(path) - path);
@@ -81,7 +84,9 @@ bool fattn__foreign_cudnn(const char *dir, char *out, size_t capacity)
     return dl_iterate_phdr(is_foreign, &s) != 0;
 }
 
-bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity)
+/* The first mapped libnvrtc.so* that is not the file `path` (real path); false when there is none.
+ */
+static bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity)
 {
     search s = { .file = path, .out = out, .capacity = capacity };
     return dl_iterate_phdr(is_foreign, &s) != 0;

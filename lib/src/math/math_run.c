@@ -18,7 +18,8 @@ _Static_assert(sizeof(fattn__call) + sizeof(fattn__program) + sizeof(fattn__prog
                    4096,
                "what a launch may carry");
 
-float fattn__math_factor(const fattn_problem *p)
+/* The factor of the product q k, without a scale in memory. */
+static float fattn__math_factor(const fattn_problem *p)
 {
     return p->scale_in_memory ? 1.0f : (float)p->attn_scale;
 }
@@ -49,8 +50,10 @@ static int64_t tiles_of(const fattn__call *call)
     return (int64_t)call->heads * call->row_tiles * call->key_tiles;
 }
 
-fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                 int32_t b, fattn__call *call)
+/* Launches one kernel of a family, whose first member is `family`. `a` and `b` are the types of the
+ * two operands. */
+static fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a,
+                                        int32_t b, fattn__call *call)
 {
     const int type = type_of(a, b);
     return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + type), tiles_of(call),
@@ -81,16 +84,16 @@ static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, 
                               r->stream);
 }
 
-fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                      int32_t b, fattn__call *call)
+static fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family,
+                                             int32_t a, int32_t b, fattn__call *call)
 {
     grid g = { 0 };
     add_tiles(&g, (int64_t)call->heads * call->row_tiles, call->width);
     return launch_grid(r, family, type_of(a, b), &g, call);
 }
 
-fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                      int32_t b, fattn__call *call)
+static fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family,
+                                             int32_t a, int32_t b, fattn__call *call)
 {
     grid g = { 0 };
     for (int i = 0; i < 2; i++)
@@ -98,8 +101,9 @@ fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel fa
     return launch_grid(r, family, type_of(a, b), &g, call);
 }
 
-fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row,
-                              fattn__call *call)
+/* The same for the products over keys and over rows, whose families have two widths. */
+static fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which,
+                                     int threads_a_row, fattn__call *call)
 {
     const int64_t threads = (int64_t)call->heads * call->row_tiles * FATTN__TILE * threads_a_row;
     return fattn__math_launch(r->plan->context, which,
@@ -107,8 +111,8 @@ fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int
                               (void *[]){ call }, r->stream);
 }
 
-fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which,
-                                const fattn__program *program, fattn__call *call)
+static fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which,
+                                       const fattn__program *program, fattn__call *call)
 {
     return fattn__math_launch(
         r->plan->context, which, tiles_of(call), FATTN__PROGRAM_THREADS,

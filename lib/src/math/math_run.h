@@ -35,9 +35,6 @@ typedef struct fattn__math_run {
     fattn__call chunk; /* parameters that all launches of the chunk share */
 } fattn__math_run;
 
-/* The factor of the product q k, without a scale in memory. */
-float fattn__math_factor(const fattn_problem *p);
-
 /* Makes the kernels' matrices from the addresses of a call. */
 fattn_status fattn__math_matrices(fattn__math_run *r);
 fattn__matrix fattn__math_stats(const fattn__math_run *r);
@@ -51,20 +48,6 @@ fattn_status fattn__math_lay_out(fattn__math_run *r);
 fattn_status fattn__math_dump(const fattn__math_run *r);
 
 void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* NULL: no such part */
-
-/* Launches one kernel of a family, whose first member is `family`. `a` and `b` are the types of the
- * two operands. */
-fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                 int32_t b, fattn__call *call);
-/* The same for the products over keys and over rows, whose families have two widths. */
-fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                      int32_t b, fattn__call *call);
-fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a,
-                                      int32_t b, fattn__call *call);
-fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row,
-                              fattn__call *call);
-fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which,
-                                const fattn__program *program, fattn__call *call);
 
 /* Launches the kernels of the chunk that is set in `r`. */
 fattn_status fattn__math_forward_keys(fattn__math_run *r);

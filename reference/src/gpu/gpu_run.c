@@ -130,7 +130,7 @@ int fref__run_end(fref__run *run)
     return run->status;
 }
 
-void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes)
+static void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes)
 {
     fref_gpu *gpu = run->gpu;
     const size_t size = bytes > 0 ? (size_t)bytes : 1;

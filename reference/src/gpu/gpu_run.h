@@ -84,7 +84,6 @@ int fref__run_end(fref__run *run);
 
 /* Memory of a slice: reuses the earlier allocation, or grows it. Old contents are lost when it
  * grows. */
-void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes);
 void fref__run_clear(fref__run *run, void *at, int64_t bytes);
 double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count);
 

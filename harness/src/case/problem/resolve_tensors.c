@@ -422,7 +422,8 @@ static void ask_ragged(facts_problem *out)
             out->ask.ragged |= FATTN_RAGGED_STATS;
 }
 
-void facts_ask_strides(facts_problem *out)
+/* Copies the strides of the tensors that are present into problem->ask. */
+static void facts_ask_strides(facts_problem *out)
 {
     fattn_problem *ask = &out->ask;
     const struct {

@@ -27,7 +27,4 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
  * order b,h,s. d is last. */
 void facts_order_of(const facts_tensor *tensor, char out[6]);
 
-/* Copies the strides of the tensors that are present into problem->ask. */
-void facts_ask_strides(facts_problem *problem);
-
 #endif

@@ -97,8 +97,9 @@ int facts_session_targets(facts_session *s, const char *cudnn, const char *devic
     return status != 0 ? status : check_oracle(s);
 }
 
-int facts_session_prepare(facts_session *s, const char *const *texts, size_t count,
-                          const char *cudnn, const char *devices)
+/* Both. */
+static int facts_session_prepare(facts_session *s, const char *const *texts, size_t count,
+                                 const char *cudnn, const char *devices)
 {
     int status = facts_session_cases(s, texts, count);
     return status == FACTS_EXIT_OK ? facts_session_targets(s, cudnn, devices) : status;

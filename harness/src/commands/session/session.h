@@ -70,9 +70,6 @@ typedef struct facts_session {
 int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
 /* Finds the targets that --cudnn (NULL: the default build) and --device name. */
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
-/* Both. */
-int facts_session_prepare(facts_session *session, const char *const *texts, size_t count,
-                          const char *cudnn, const char *devices);
 /* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns
  * its place. */
 size_t facts_session_add(facts_session *session, const facts_work *work);

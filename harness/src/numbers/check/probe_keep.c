@@ -142,7 +142,7 @@ void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, b
 
 /* cuDNN's draws come in fours (docs/numerics.md): of n scores n / 4 are free, and the variance of
  * their sum is up to four times that of n draws. */
-double facts_keep_room(int64_t n, double p)
+static double facts_keep_room(int64_t n, double p)
 {
     return 5.0 * sqrt(4.0 * (double)n * p * (1.0 - p)) + 0.5;
 }

@@ -25,7 +25,6 @@ void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, b
                      int number, double p);
 /* The largest difference of the number of kept scores from n (1 - p) that counts as chance: 5
  * standard deviations, if up to four scores share one decision. */
-double facts_keep_room(int64_t n, double p);
 bool facts_keep_is_likely(const facts_keep *keep, double p);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t dense_of(const facts_tensor *t, const int64_t at[4])
     return ((at[0] * t->dim[1] + at[1]) * t->dim[2] + at[2]) * t->dim[3] + at[3];
 }
 
-uint32_t facts_view_bits(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+static uint32_t facts_view_bits(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
     return facts_load(v->problem->tensor[id].dtype, v->at[id], place_of(v->problem, id, at));
 }
@@ -43,11 +43,6 @@ bool facts_view_owes(const facts_view *v, facts_tensor_id id, const int64_t at[4
 double facts_view_want(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
     return v->expected->answer[id].want[dense_of(&v->problem->tensor[id], at)];
-}
-
-double facts_view_bound(const facts_view *v, facts_tensor_id id, const int64_t at[4])
-{
-    return v->expected->answer[id].bound[dense_of(&v->problem->tensor[id], at)] + FACTS_BOUND_FLOOR;
 }
 
 int64_t facts_key_head(const facts_problem *p, int64_t h)

@@ -19,13 +19,11 @@ static inline bool facts_view_has(const facts_view *v, facts_tensor_id id)
 double facts_view_get(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 /* Writes a value, rounded to the tensor's type. */
 void facts_view_put(const facts_view *view, facts_tensor_id id, const int64_t at[4], double value);
-uint32_t facts_view_bits(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
 /* Is an element of an output compared? Its row must have a value: not padded, and in the sample. */
 bool facts_view_owes(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 /* The reference's value, and the largest error of a correct answer (tau). */
 double facts_view_want(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
-double facts_view_bound(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 
 /* The head of K or V that a head of Q reads. */
 int64_t facts_key_head(const facts_problem *problem, int64_t h);

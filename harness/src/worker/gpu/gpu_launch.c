@@ -70,7 +70,8 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why)
     return ENOTSUP;
 }
 
-fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status)
+/* Keeps the library's message for a failure. Returns `status`. */
+static fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status)
 {
     if (status != FATTN_OK)
         snprintf(gpu->text, sizeof gpu->text, "%.250s", fattn_last_error());
@@ -209,7 +210,7 @@ static void forget_all(facts_gpu *gpu)
     memset(t->count, 0, sizeof t->count);
 }
 
-fattn_status facts_gpu_launch_together(facts_gpu *gpu)
+static fattn_status facts_gpu_launch_together(facts_gpu *gpu)
 {
     fattn_status status = FATTN_OK;
     for (facts_kernel kernel = 0; kernel < FACTS_KERNEL_COUNT && status == FATTN_OK; kernel++) {
@@ -223,7 +224,9 @@ fattn_status facts_gpu_launch_together(facts_gpu *gpu)
     return status;
 }
 
-fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work)
+/* Adds the work that the caller wrote to together.NAME.one[together.count[kernel]], with `work`
+ * threads. It is launched now, or later together with other work. */
+static fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work)
 {
     size_t *count = &gpu->together.count[kernel];
     const queue q = queue_of(gpu, kernel);

@@ -61,8 +61,6 @@ struct facts_gpu {
     char text[256], last[256];
 };
 
-/* Keeps the library's message for a failure. Returns `status`. */
-fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status);
 /* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in
  * that context. */
 fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
@@ -78,10 +76,6 @@ fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work,
 int32_t facts_gpu_blocks(int64_t work);
 fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
                                      void *call);
-/* Adds the work that the caller wrote to together.NAME.one[together.count[kernel]], with `work`
- * threads. It is launched now, or later together with other work. */
-fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work);
-fattn_status facts_gpu_launch_together(facts_gpu *gpu);
 /* The number of threads for the rows of a tensor, if 2^lane_bits threads process one row. */
 int64_t facts_threads_of(const facts_strided *view);
 /* Sets the counters to `values`, or reads them. */

@@ -121,8 +121,8 @@ fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role)
  * (9.14.0, 9.19.0, 9.27.0 on an H100) reads it wrongly, the forward correctly. Both read the same
  * memory correctly as all rows at stride 0. With the guards off the tensor is passed on unchanged.
  */
-fattn__desc fattn__chain_beside(const fattn__chain *c, fattn__slot slot, int32_t dtype,
-                                const int64_t dim[4], const int64_t strides[4])
+static fattn__desc fattn__chain_beside(const fattn__chain *c, fattn__slot slot, int32_t dtype,
+                                       const int64_t dim[4], const int64_t strides[4])
 {
     const fattn_problem *p = c->problem;
     const bool widened = p->pass == FATTN_BACKWARD && !p->guards_off && dim[2] == 1;

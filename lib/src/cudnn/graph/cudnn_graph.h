@@ -58,8 +58,6 @@ fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, f
 fattn__desc fattn__chain_transposed(const fattn__chain *c,
                                     fattn__role role); /* the same memory as [b,h,d,s] */
 /* A tensor that is read together with a score: a bias, or a tensor of a score_mod. */
-fattn__desc fattn__chain_beside(const fattn__chain *c, fattn__slot slot, int32_t dtype,
-                                const int64_t dim[4], const int64_t strides[4]);
 fattn__desc fattn__chain_score(const fattn__chain *c, int type); /* virtual [b,hq,sq,skv] */
 fattn__desc fattn__chain_row(const fattn__chain *c);             /* virtual [b,hq,sq,1], fp32 */
 

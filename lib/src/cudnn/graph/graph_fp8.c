@@ -26,7 +26,7 @@ fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_prob
  * ---------------------------------------------------------------------------------------------------
  */
 
-fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which)
+static fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which)
 {
     if (f->numbers[which] == NULL)
         f->numbers[which] = fattn__chain_small(&f->chain, which);
@@ -39,7 +39,7 @@ fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__auxiliary 
     return fattn__chain_binary(&f->chain, DNN_POINTWISE_MUL, score, factor, type);
 }
 
-fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number)
+static fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number)
 {
     const fattn__desc factor = fattn__fp8_number(f, number);
     return fattn__chain_of_rows(&f->chain, DNN_POINTWISE_MUL, row, factor, NULL);
@@ -83,7 +83,7 @@ static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number,
 
 /* The last multiplication is part of the pattern: an output of more than 8 bits is multiplied by a
  * constant 1. */
-void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
+static void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
 {
     fattn__graph *g = f->chain.g;
     const fattn__shape shape = fattn__problem_shape(f->chain.problem, op->out);

@@ -20,10 +20,8 @@ typedef struct fattn__fp8 {
 fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem);
 
 /* ---- scalars of the call */
-fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which);
 fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__auxiliary number,
                              int type); /* a score, of `type` */
-fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number);
 void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x,
                      fattn__auxiliary amax); /* largest magnitude of x */
 
@@ -35,9 +33,6 @@ typedef struct fattn__fp8_product {
     fattn__auxiliary amax;
     fattn__role out;
 } fattn__fp8_product;
-/* out = a b for every query head, summed over the query heads that share a head of the output.
- * Then: descaled, amax, scaled. */
-void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
 /* The same for block-scaled operands: no descale and no scale; amax is that of the output as it is
  * written. */
 void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);

@@ -44,7 +44,7 @@ static const fattn__builder mx[] = {
     [FATTN_BACKWARD] = { "mxfp8 backward", MX_BOTH, fattn__build_mx_backward },
 };
 
-const fattn__builder *fattn__builder_of(const fattn_problem *p)
+static const fattn__builder *fattn__builder_of(const fattn_problem *p)
 {
     if (fattn__is_unified(p))
         return &unified[p->pass];

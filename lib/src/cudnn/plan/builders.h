@@ -13,8 +13,6 @@ typedef struct fattn__builder {
     fattn_status (*build)(fattn__graph *g, const fattn_problem *problem);
 } fattn__builder;
 
-const fattn__builder *fattn__builder_of(const fattn_problem *problem);
-
 /* Fills `g` with that builder. Refuses features that the composite graph cannot express
  * (FATTN_UNSUPPORTED) and features that the builder lacks (FATTN_INTERNAL). Returns
  * fattn__graph_status(g). */
