@@ -30,28 +30,21 @@ static uint64_t stir(const shuffle *s, int round, uint64_t half)
            ((UINT64_C(1) << s->half) - 1);
 }
 
-static int64_t step(const shuffle *s, int64_t x, bool back)
+static int64_t step(const shuffle *s, int64_t x)
 {
-    uint64_t left = (uint64_t)x >> s->half, right = (uint64_t)x & ((UINT64_C(1) << s->half) - 1),
-             kept;
-    for (int i = 0; i < ROUNDS; i++) {
-        int round = back ? ROUNDS - 1 - i : i;
-        kept = back ? left : right;
-        if (back) {
-            left = right ^ stir(s, round, left);
-            right = kept;
-        } else {
-            right = left ^ stir(s, round, right);
-            left = kept;
-        }
+    uint64_t left = (uint64_t)x >> s->half, right = (uint64_t)x & ((UINT64_C(1) << s->half) - 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t kept = right;
+        right = left ^ stir(s, round, right);
+        left = kept;
     }
     return (int64_t)(left << s->half | right);
 }
 
-static int64_t walk(const shuffle *s, int64_t x, bool back)
+static int64_t walk(const shuffle *s, int64_t x)
 {
     do
-        x = step(s, x, back);
+        x = step(s, x);
     while (x >= s->count);
     return x;
 }
@@ -96,19 +89,7 @@ int64_t facts_page_of(const facts_problem *p, facts_tensor_id id, int64_t b, int
     if (p->table == FACTS_TABLE_LINSPACE)
         return n * p->ask.batch + b;
     const shuffle s = shuffle_of(p, id);
-    return walk(&s, facts_page_owner(p, id, b, n) * table + n, false);
-}
-
-bool facts_page_used(const facts_problem *p, facts_tensor_id id, int64_t page)
-{
-    if (p->table == FACTS_TABLE_IDENTITY || p->table == FACTS_TABLE_LINSPACE)
-        return true;
-    const shuffle s = shuffle_of(p, id);
-    const int64_t table = table_of(p, id), place = walk(&s, page, true), b = place / table,
-                  n = place % table;
-    if (b >= p->ask.batch || facts_page_owner(p, id, b, n) != b)
-        return false;
-    return !p->ask.packed_table || n < facts_pages_of_entry(p, id, b);
+    return walk(&s, facts_page_owner(p, id, b, n) * table + n);
 }
 
 int64_t facts_row_at(const facts_problem *p, facts_tensor_id id, int64_t b, int64_t t)

@@ -11,8 +11,6 @@ int64_t facts_live_kv(const facts_problem *problem, int64_t b);
 
 /* Page `n` of entry b: its place in the pool of K or V. */
 int64_t facts_page_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t n);
-/* Does an entry refer to this page of the pool? Other pages hold poison. */
-bool facts_page_used(const facts_problem *problem, facts_tensor_id id, int64_t page);
 /* Pages that entry b's keys fill. */
 int64_t facts_pages_of_entry(const facts_problem *problem, facts_tensor_id id, int64_t b);
 /* The entry that wrote page n of entry b. For a shared page it is the first entry that refers to

@@ -83,12 +83,6 @@ void *facts_image_storage(const facts_image *image, void *bytes)
     return (unsigned char *)bytes + image->front;
 }
 
-bool facts_image_owns(const facts_image *image, int64_t element)
-{
-    return element >= 0 && element < image->elements &&
-           (image->owned[element / 64] >> (element % 64) & 1);
-}
-
 int64_t facts_image_before(const facts_image *image)
 {
     return (int64_t)(image->front / bytes_of(image->dtype));

@@ -35,7 +35,6 @@ void *facts_image_storage(const facts_image *image, void *bytes);
 int64_t facts_image_before(const facts_image *image);
 int64_t facts_image_after(const facts_image *image);
 size_t facts_image_odd(const facts_image *image);
-bool facts_image_owns(const facts_image *image, int64_t element);
 
 /* Writes the guards only: for inputs, whose storage the fills have written. */
 void facts_image_guard(const facts_image *image, facts_pattern pattern, void *bytes);
