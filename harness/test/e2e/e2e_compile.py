@@ -112,7 +112,9 @@ class Compile(e2e.TestCase):
         self.assertEqual(self.counts(done), (1, 0))
         (said,) = [line for line in done.err.splitlines() if "--plan-dir" in line]
         made = "1 file could not be used and was made again; the first: "
-        self.assertRegex(said, rf"^facts: --plan-dir: {made}\S+\.plan: the saved plan holds \d+ bytes of \d+$")
+        self.assertRegex(
+            said, rf"^facts: --plan-dir: {made}\S+\.plan: the saved plan holds \d+ bytes of \d+$"
+        )
 
     def test_the_folder_has_to_be_named(self):
         self.assertOneLine(e2e.facts("compile", self.CASES), 2, "--plan-dir")
