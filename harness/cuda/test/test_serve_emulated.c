@@ -77,7 +77,7 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     open_emulated();
     facts_worker worker = worker_with(gpu);
     worker.ran = ran;
-    cr_assert_eq(facts_plans_open(&worker.plans, context, "", false), FATTN_OK);
+    cr_assert_eq(facts_plans_open(&worker.plans), FATTN_OK);
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
