@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes from cases/known what the build needs.
 
-usage: ci/generate_known.py [--guards FILE.c] [--expectations FILE]
+usage: ci/generate_known.py [--guards FILE.c] [--known FILE.jsonl]
 
-  --guards        the library's guards in C
-  --expectations  which results are known to fail, a line each: what the harness reads
+  --guards  the library's guards in C
+  --known   everything that is known of each failure, a JSON object each: what the programs and Python read
 
 Needs Python's own library alone. A mistake in a file is one line with its place and exit 2.
 """
@@ -17,7 +17,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME / "reports"))
 sys.dont_write_bytecode = True
 
-from facts_reports.known import expectations, guards, known  # noqa: E402
+from facts_reports.known import guards, known, knowledge  # noqa: E402
 
 
 def _write(path, text):
@@ -32,7 +32,7 @@ def main():
         prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0]
     )
     parser.add_argument("--folder", default=str(HOME / "cases/known"))
-    for name in ("guards", "expectations"):
+    for name in ("guards", "known"):
         parser.add_argument(f"--{name}")
     args = parser.parse_args()
     try:
@@ -47,8 +47,8 @@ def main():
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    if args.expectations:
-        _write(args.expectations, expectations.write(entries))
+    if args.known:
+        _write(args.known, knowledge.write(entries))
     return 0
 
 

@@ -66,15 +66,13 @@ class Additions(OneFolder):
         texts = (json.dumps({**device, "name": "h100-pcie"}), SUITE, KNOWN)
         for path, text in zip(ADDED, texts):
             (cls.home / path).write_text(text, encoding="utf-8")
-        # The programs look for the expectations beside themselves, so they are files of the copy.
+        # The programs look for known.jsonl beside themselves, so they are files of the copy.
         cls.bin = cls.home / "build/release/bin"
         (cls.home / "build/release").unlink()
         shutil.copytree(BIN, cls.bin, copy_function=cls.link_file, symlinks=True)
-        expectations = cls.home / "build/release/expectations"
-        expectations.mkdir()
-        words = ("--folder", cls.home / "cases/known", "--expectations")
+        words = ("--folder", cls.home / "cases/known", "--known")
         script = cls.home / "ci/generate_known.py"
-        run(sys.executable, "-B", script, *words, expectations / "known.expect")
+        run(sys.executable, "-B", script, *words, cls.home / "build/release/known/known.jsonl")
         names = {"FACTS_SOURCE": cls.home, "FACTS_HOME": cls.home, "FACTS_BIN": cls.bin}
         cls.environment = {name: str(path) for name, path in names.items()}
 

@@ -1,11 +1,9 @@
-/* Any text as a suite and as expectations: cases or an error with a place, never more than the
- * limit. */
+/* Any text as a suite: cases or an error with a place, never more than the limit. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "case/problem/case_problem.h"
-#include "case/suites/expectation_lines.h"
 #include "case/suites/suite.h"
 
 static void check(bool ok)
@@ -48,12 +46,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         check(error.text[0] != '\0' && error.line >= 1 && error.column >= 1);
     facts_suite_clear(&suite);
-    facts_deviations *list = facts_deviations_create(&facts_attention_language);
-    facts_case c;
-    check(facts_case_parse(&c, "pass=bwd", NULL));
-    if (facts_deviations_read(list, text, "fuzz", &error))
-        facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .sm = "90" });
-    facts_deviations_destroy(list);
     free(text);
     return 0;
 }

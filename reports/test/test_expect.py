@@ -12,6 +12,7 @@ from support import run, store
 from facts_reports.commands import expect
 from facts_reports.commands import known as command
 from facts_reports.known import expectations, known
+from facts_reports.read import predicate
 
 WRONG = "pass=bwd dtype=bf16 s=1/128"
 RIGHT = "pass=bwd dtype=bf16 s=2/128"
@@ -84,19 +85,11 @@ def propose(folder, data, *files, write=False):
 class Expectations(support.Folder):
     def failed(self, lines, *rows, **about):
         kept = store(self.folder, record(*rows, **about))
-        return len(expectations.unexplained(kept, expectations.read(lines))[1])
-
-    def test_a_line_is_read_with_its_suites(self):
-        first, second, third = expectations.read(
-            "# c\n2026-11-21 nan? pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
-            "2026-11-21 wrong/nan s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n"
-        )
-        self.assertEqual((first.verdicts, first.suites), (("nan",), ()))
-        self.assertEqual((second.verdicts, second.suites), (("wrong", "nan"), ("x", "y")))
-        self.assertEqual(third.suites, ())
+        return len(expectations.unexplained(kept, lines)[1])
 
     def test_a_line_explains_the_failures_of_its_suites_alone(self):
-        lines = "suites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1\n"
+        where = predicate.parse("pass=bwd & s.q=1 & engine=6 & sm=90")
+        lines = [expectations.Line(("nan",), ("tiny",), where)]
         rows = (
             (WRONG, "nan", {"engine": 6}),
             (WRONG + " d=64", "nan", {"engine": 2}),
@@ -107,13 +100,14 @@ class Expectations(support.Folder):
             self.assertEqual(self.failed(lines, *rows, suites=suites), due, suites)
 
     def test_a_line_explains_the_verdicts_that_it_expects_alone(self):
-        lines = "2026-11-21 wrong/nan pass=bwd & s.q=1 a/b#1\n"
+        where = predicate.parse("pass=bwd & s.q=1")
+        lines = [expectations.Line(("wrong", "nan"), (), where)]
         for verdict, failed in (("wrong", 0), ("nan", 0), ("exec_fail", 1)):
             self.assertEqual(self.failed(lines, (WRONG, verdict, {"engine": 6})), failed, verdict)
 
     def test_a_case_that_its_group_judges_needs_no_line(self):
         judged = {"verdict": "unsupported", "met": False, "reason": "policy"}
-        self.assertEqual(self.failed("", (WRONG, "crash", {"expectation": judged})), 0)
+        self.assertEqual(self.failed([], (WRONG, "crash", {"expectation": judged})), 0)
 
     def test_what_separates_the_failures_is_proposed_and_nothing_is_written(self):
         case, engine = "pass=bwd dtype=bf16 s={}/128 d=64", {"engine": 6}

@@ -75,16 +75,13 @@ const char *facts_home_path(const char *part, char out[FACTS_PATH])
     return NULL;
 }
 
-const char *facts_expectations_path(char out[FACTS_PATH])
+const char *facts_knowledge_path(char out[FACTS_PATH])
 {
-    char cases[FACTS_PATH], part[FACTS_PATH], program[FACTS_PATH];
-    if (!facts_home_path("cases", cases))
-        return NULL;
-    if (facts_join(out, cases, "expect") && access(out, R_OK) == 0)
+    char program[FACTS_PATH];
+    if (facts_home_path("cases/known/known.jsonl", out))
         return out;
-    bool made = facts_join(part, cases, "known") && access(part, R_OK) == 0 &&
-                facts_program_dir(program) && facts_join(out, program, "../expectations") &&
-                access(out, R_OK) == 0;
+    bool made = facts_home_path("cases/known", out) && facts_program_dir(program) &&
+                facts_join(out, program, "../known/known.jsonl") && access(out, R_OK) == 0;
     return made ? out : NULL;
 }
 

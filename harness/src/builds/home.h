@@ -17,10 +17,9 @@
  * file or folder. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
-/* The folder of the expectations: expect/ in the folder `cases`. If `cases` has the known failures
- * themselves, it is the folder that the build made of them, beside the running program. Returns
- * `out`, or NULL. */
-const char *facts_expectations_path(char out[FACTS_PATH]);
+/* The file known.jsonl. A bundle has it in cases/known; for a build it lies beside the folder of the
+ * running program. Without a folder cases/known there is none. Returns `out`, or NULL. */
+const char *facts_knowledge_path(char out[FACTS_PATH]);
 
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
 const char *facts_program_dir(char out[FACTS_PATH]);

@@ -4,20 +4,11 @@
 #include <string.h>
 
 #include "builds/print_line.h"
-#include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
-#include "case/suites/expectation_lines.h"
-#include "case/suites/planned_cases.h"
 #include "commands.h"
 #include "import/import.h"
+#include "known/known.h"
 #include "record/text.h"
-
-/* The known failures of imported problems: lines of expectations and groups of cases, both from
- * cases/known. */
-typedef struct knowledge {
-    facts_deviations *lines;
-    facts_cases *regress;
-} knowledge;
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
@@ -30,95 +21,37 @@ static void version(char out[24], int packed)
     snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
 }
 
-/* ---- known failures
- * -------------------------------------------------------------------------------------------------------------
- */
-
-static int load(knowledge *k)
-{
-    char folder[FACTS_PATH], suites[FACTS_PATH];
-    const char *const regress[] = { "regress" };
-    facts_error error = { 0 };
-    if (!(k->lines = facts_deviations_create(&facts_attention_language)))
-        return FACTS_EXIT_ENVIRONMENT;
-    if (!facts_expectations_path(folder))
-        return FACTS_EXIT_OK;
-    if (!facts_deviations_load(k->lines, folder, &error))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
-    if (facts_suite_dir(suites) && facts_cases_expand(&facts_attention_language, &k->regress,
-                                                      regress, 1, suites, NULL, &error) != 0)
-        k->regress = NULL;
-    return FACTS_EXIT_OK;
-}
-
-static bool could_be(const facts_deviations *lines, size_t i, const char *name, const char *also,
-                     const char *cudnn)
-{
-    char text[FACTS_NAME_MAX + 64];
-    facts_case c;
-    facts_error error;
-    snprintf(text, sizeof text, "%s %s", name, also);
-    if (!facts_case_parse(&c, text, &error))
-        return false;
-    facts_subject subject = { .c = &c, .cudnn = cudnn };
-    return facts_deviations_possible(lines, i, &subject);
-}
-
-/* A log has no data, and its program had no guards. Returns the words that the case needs to meet
- * the line; NULL if there are none. */
-static const char *meets(const facts_deviations *lines, size_t i, const char *name,
-                         const char *cudnn)
-{
-#define AS_FILL(symbol, word) "guards=off fill=" word,
-    static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
-#undef AS_FILL
-    const char *where = facts_deviations_at(lines, i)->where;
-    if (could_be(lines, i, name, "", cudnn))
-        return "";
-    if (could_be(lines, i, name, "guards=off", cudnn))
-        return "guards=off";
-    for (size_t f = 0; strstr(where, "fill") && f < sizeof fills / sizeof *fills; f++)
-        if (could_be(lines, i, name, fills[f], cudnn))
-            return fills[f];
-    return NULL;
-}
-
-/* Calls `report` for each known failure and regress case of a problem, at most KNOWN_SHOWN times.
- */
-static void
-known(const knowledge *k, const facts_imported *p,
-      void (*report)(void *to, const char *verdict, const char *where, const char *link), void *to)
+/* The failures that speak of a problem; the caller frees them. The architecture of the log's
+ * program is not known. */
+static facts_known_answer *known(const facts_knowledge *k, const facts_imported *p, size_t *count)
 {
     char cudnn[24];
-    int shown = 0;
+    facts_case c;
+    facts_error error;
+    facts_known_answer *out = calloc(k->count + 1, sizeof *out);
     version(cudnn, p->cudnn);
-    for (size_t i = 0; i < facts_deviations_count(k->lines) && shown < KNOWN_SHOWN; i++) {
-        const facts_deviation *line = facts_deviations_at(k->lines, i);
-        if (!meets(k->lines, i, p->name, p->cudnn ? cudnn : NULL))
-            continue;
-        report(to, line->verdict, line->where, line->link);
-        shown++;
-    }
-    for (size_t i = 0; k->regress && i < facts_cases_count(k->regress) && shown < KNOWN_SHOWN;
-         i++) {
-        facts_planned planned = facts_cases_at(k->regress, i);
-        if (strcmp(planned.name, p->name) != 0)
-            continue;
-        report(to, "regress", planned.group, "cases/known");
-        shown++;
-    }
+    const bool parsed = facts_case_parse(&c, p->name, &error);
+    const facts_subject subject = { .c = &c, .cudnn = p->cudnn ? cudnn : NULL };
+    *count = parsed ? facts_known_of(k, &subject, out) : 0;
+    return out;
 }
 
 /* ---- text
  * ------------------------------------------------------------------------------------------------------------------
  */
 
-static void print_known(void *to, const char *verdict, const char *where, const char *link)
+static void print_known(const facts_knowledge *k, const facts_imported *p, FILE *out)
 {
-    fprintf(to, "#   known: %s, where %s: %s\n", verdict, where, link);
+    size_t count;
+    facts_text lines = { 0 };
+    facts_known_answer *found = known(k, p, &count);
+    facts_known_lines(&lines, "#   ", found, count, KNOWN_SHOWN);
+    fputs(lines.data ? lines.data : "", out);
+    facts_text_free(&lines);
+    free(found);
 }
 
-static void print_problem(const knowledge *k, const facts_imported *p, FILE *out)
+static void print_problem(const facts_knowledge *k, const facts_imported *p, FILE *out)
 {
     char cudnn[24], frontend[24];
     version(cudnn, p->cudnn);
@@ -133,11 +66,11 @@ static void print_problem(const knowledge *k, const facts_imported *p, FILE *out
         fprintf(out, "#   %s\n", p->notes.text[i]);
     for (int i = 0; i < p->log_count; i++)
         fprintf(out, "#   the log says: %s\n", p->log_text[i]);
-    known(k, p, print_known, out);
+    print_known(k, p, out);
     fprintf(out, "%s\n", p->name);
 }
 
-static void print_text(const facts_import *m, const knowledge *k)
+static void print_text(const facts_import *m, const facts_knowledge *k)
 {
     size_t scales = 0, unread, orphans, count = facts_import_count(m);
     const char *text;
@@ -175,17 +108,7 @@ static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IM
     facts_text_puts(t, "],");
 }
 
-static void write_known(void *to, const char *verdict, const char *where, const char *link)
-{
-    facts_text *t = to;
-    facts_text_puts(t, t->data[t->length - 1] == '[' ? "{" : ",{");
-    facts_text_member(t, "verdict", verdict);
-    facts_text_member(t, "where", where);
-    facts_text_member(t, "link", link);
-    facts_text_close(t);
-}
-
-static void put_problem(facts_text *t, const knowledge *k, const facts_imported *p)
+static void put_problem(facts_text *t, const facts_knowledge *k, const facts_imported *p)
 {
     char number[24];
     facts_text_puts(t, "{");
@@ -207,9 +130,10 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     }
     facts_text_puts(t, "],");
     put_list(t, "log", p->log_text, p->log_count);
-    facts_text_puts(t, "\"known\":[");
-    known(k, p, write_known, t);
-    facts_text_puts(t, "],");
+    size_t count;
+    facts_known_answer *found = known(k, p, &count);
+    facts_known_member(t, found, count);
+    free(found);
     facts_text_close(t);
 }
 
@@ -227,7 +151,7 @@ static void put_strings(facts_text *t, const char *key, const facts_import *m,
     facts_text_format(t, "],\"%s_count\":%zu,", key, total);
 }
 
-static void print_json(const facts_import *m, const knowledge *k)
+static void print_json(const facts_import *m, const facts_knowledge *k)
 {
     facts_text t = { 0 };
     for (size_t i = 0; i < facts_import_count(m); i++) {
@@ -341,11 +265,14 @@ int facts_command_import(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     facts_import *m = facts_import_create();
-    knowledge k = { 0 };
-    int status = m ? load(&k) : FACTS_EXIT_ENVIRONMENT;
+    facts_knowledge k = { 0 };
+    char path[FACTS_PATH];
+    facts_error error = { 0 };
+    int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+    if (m && facts_knowledge_path(path) && !facts_knowledge_load(&k, path, &error))
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
-        facts_error error = { 0 };
         bool read = facts_import_file(m, o->words[i], &error);
         if (!read)
             fprintf(stderr, "facts import: %s\n", error.text);
@@ -363,9 +290,7 @@ int facts_command_import(const facts_invocation *call)
         int asked = ask(call, m);
         status = asked != FACTS_EXIT_OK ? asked : status;
     }
-    if (k.lines)
-        facts_deviations_destroy(k.lines);
-    facts_cases_destroy(k.regress);
+    facts_knowledge_free(&k);
     facts_import_destroy(m);
     return status;
 }

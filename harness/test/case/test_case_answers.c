@@ -4,7 +4,6 @@
 
 #include "../answer_lines.h"
 #include "case/problem/case_problem.h"
-#include "case/suites/expectation_lines.h"
 #include "case/suites/planned_cases.h"
 #include "case/suites/suite.h"
 
@@ -66,14 +65,6 @@ static const char *drawn(const char *text)
     return if_taken(taken);
 }
 
-static const char *expected(const char *text)
-{
-    facts_deviations *list = facts_deviations_create(&facts_attention_language);
-    const bool taken = facts_deviations_read(list, text, "x.expect", &error);
-    facts_deviations_destroy(list);
-    return if_taken(taken);
-}
-
 static const char *asked(const char *text)
 {
     facts_predicate *p;
@@ -88,6 +79,6 @@ Test(case, is_answered_as_its_file_says)
     static const answerer kinds[] = { { "name", name_of },      { "bad", name_of },
                                       { "expand", members_of }, { "suite", suite_of },
                                       { "with", with },         { "draw", drawn },
-                                      { "expect", expected },   { "where", asked } };
-    check_answers("language.test", kinds, sizeof kinds / sizeof *kinds, 140);
+                                      { "where", asked } };
+    check_answers("language.test", kinds, sizeof kinds / sizeof *kinds, 128);
 }

@@ -7,7 +7,6 @@
 #include "case/keys/keys.h"
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
-#include "case/suites/expectation_lines.h"
 #include "case/suites/planned_cases.h"
 
 static facts_cases *load(const char *suite)
@@ -209,30 +208,4 @@ Test(suites, a_hash_tells_plans_apart)
     facts_cases_destroy(smoke);
     facts_cases_destroy(core);
     facts_cases_destroy(same);
-}
-
-Test(suites, the_expectations_can_be_read)
-{
-    facts_error error = { 0 };
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s/../expectations",
-             getenv("FACTS_BIN")); /* the build makes them of cases/known */
-    facts_deviations *list = facts_deviations_create(&facts_attention_language);
-    cr_expect(facts_deviations_load(list, dir, &error), "%s", error.text);
-    cr_expect_geq(facts_deviations_count(list), 3);
-    facts_case c;
-    cr_assert(facts_case_parse(&c, "pass=bwd b=1 h=1 s=64 d=64 layout=bhsd fill=neglse", &error));
-    facts_subject s = {
-        .c = &c, .cudnn = "9.19.0", .sm = "90", .grade = "measured", .engine = "6"
-    };
-    const facts_deviation *known = facts_deviations_lookup(list, &s);
-    cr_assert_not_null(known);
-    cr_expect_str_eq(known->verdict, "nan");
-    cr_expect_str_eq(known->link, "pytorch/pytorch#196678");
-    s.cudnn = "9.27.0";
-    cr_expect_null(facts_deviations_lookup(list, &s), "repaired");
-    s.cudnn = "9.19.0";
-    s.grade = "decided";
-    cr_expect_null(facts_deviations_lookup(list, &s), "a decision computes nothing");
-    facts_deviations_destroy(list);
 }

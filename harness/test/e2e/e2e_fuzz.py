@@ -4,6 +4,7 @@ moment goes on and asks nothing twice; bad input is one line.
 
 import collections
 import glob
+import json
 import os
 import re
 import signal
@@ -163,13 +164,12 @@ class Fuzz(e2e.TestCase):
     def test_a_failure_that_is_known_without_some_features_is_no_finding(self):
         """Known: the gradient of a score modification, without a mask. What is drawn has one."""
         source = os.path.join(e2e.SOURCE, "cases")
-        os.makedirs(self.path("home", "cases", "expect"))
-        for name in os.listdir(source):
+        os.makedirs(self.path("home", "cases", "known"))
+        for name in set(os.listdir(source)) - {"known"}:
             os.symlink(os.path.join(source, name), self.path("home", "cases", name))
-        self.write(
-            "home/cases/expect/mod.expect",
-            "2026-01-01 wrong mask=none & mod!=none https://example.org/1\n",
-        )
+        known = {"verdict": ["wrong"], "link": "https://example.org/1"}
+        known["expect"] = [{"where": "mask=none & mod!=none"}]
+        self.write("home/cases/known/known.jsonl", json.dumps(known) + "\n")
         words = ("--cases", "20", *self.small(), "--where", "mask=causal")
         done = self.fuzz(*words, worker=self.liar("mod-no-gradient"), home=self.path("home"))
         self.assertRegex(

@@ -15,13 +15,22 @@ static void load(const char *suites)
     cr_assert_eq(facts_expectations_load(&expectations, suites, &message), 0, "%s", message.text);
 }
 
+static void put_known(const char *verdict, const char *where, const char *suites)
+{
+    char line[512];
+    snprintf(line, sizeof line,
+             "{\"verdict\":[\"%s\"],\"link\":\"a/b#1\",\"suites\":\"%s\","
+             "\"expect\":[{\"where\":\"%s\"}]}\n",
+             verdict, suites, where);
+    put("cases/known/known.jsonl", line);
+}
+
 static void begin(void)
 {
     set_up();
     put_folder("cases");
-    put_folder("cases/expect");
-    put("cases/expect/x.expect",
-        "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
+    put_folder("cases/known");
+    put_known("nan", "pass=bwd & engine=6 & grade=measured", "");
     setenv("FACTS_HOME", folder, 1);
     load("");
 }
@@ -72,8 +81,7 @@ Test(expected, a_refusal_does_not_contradict_a_known_failure)
 /* The same key may be a padded one in a case of the suite, and none in another case. */
 Test(expected, a_failure_of_a_suite_is_certain_only_there)
 {
-    put("cases/expect/x.expect",
-        "suites: smoke core\n2026-11-22 nan pass=bwd & engine=6 a/b#1 # dQ\n");
+    put_known("nan", "pass=bwd & engine=6", "smoke core");
     load("");
     cr_expect(!judged(FACTS_VERDICT_PASS).unexpected);
     cr_expect(!judged(FACTS_VERDICT_NAN).unexpected, "it explains a failure everywhere");
@@ -87,7 +95,7 @@ Test(expected, a_failure_of_a_suite_is_certain_only_there)
 /* The row of a worker that died names no backend: the supervisor writes that of the target. */
 Test(expected, a_known_hang_of_cudnn_is_no_finding)
 {
-    put("cases/expect/x.expect", "2026-11-22 hang pass=bwd & backend=cudnn a/b#1 # never ends\n");
+    put_known("hang", "pass=bwd & backend=cudnn", "");
     load("");
     cr_expect(!judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\"}").unexpected);
     cr_expect(

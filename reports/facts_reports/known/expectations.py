@@ -1,10 +1,8 @@
-"""The expectations that the build makes of cases/known: which line explains a row, and which failures have none.
+"""The results that are known to fail: which line explains a row, and which failures have none.
 
-The harness parses and checks the lines (harness/src/case/suites/expectation_lines.c). A line counts for a row when the run asked one of the line's
-suites, or no whole suite, as in the run itself.
+The harness judges its own rows alike (harness/src/known). A line counts for a row when the run asked one of the line's suites, or no whole suite.
 """
 
-import re
 from dataclasses import dataclass
 
 from ..read import cases, predicate
@@ -20,47 +18,17 @@ class Line:
     tree: tuple  # the predicate
 
 
-_HEAD = "# Made from cases/known by ci/generate_known.py. Change the files there.\n"
-
-
-def write(entries, before_guards=False):
-    """The text of known.expect, as harness/src/case/suites/expectation_lines.c reads it. `before_guards`: see known.Failure."""
-    lines = [_HEAD.rstrip("\n")]
-    for entry in entries:
-        for failure in entry.failures:
-            for where, suspected in failure.expectations(before_guards):
-                verdict = failure.fields["verdict"] + (
-                    "?" if suspected and not failure.fields["verdict"].endswith("?") else ""
-                )
-                note = failure.fields.get("note", "")
-                if suspected:
-                    note = (
-                        note + "; " if note else ""
-                    ) + "suspected: seen on another architecture with the same engine"
-                lines.append(f"# failure: {failure.name}")
-                everywhere = before_guards and failure.guarded  # a guard refuses whatever was asked
-                lines.append(
-                    f"suites: {'all' if everywhere else failure.fields.get('suites', 'regress')}"
-                )
-                lines.append(
-                    f"{failure.fields['date']} {verdict} {where} {failure.link.replace(' ', '_')}"
-                    + (f" # {note}" if note else "")
-                )
-    return "\n".join(lines) + "\n"
-
-
-def read(text):
-    """All lines of a text, in the order in which they count."""
-    out, suites = [], ()
-    for said in text.split("\n"):
-        if said.startswith("suites:"):
-            names = said[len("suites:") :].split("#")[0].split()
-            suites = () if names == ["all"] else tuple(names)
-        elif said.strip() and not said.lstrip().startswith("#"):
-            body = re.split(r"(?:^|(?<=[ \t]))#", said, maxsplit=1)[0].rstrip()
-            _, verdict, rest = body.split(None, 2)
-            where, _ = rest.rsplit(None, 1)
-            out.append(Line(tuple(verdict.rstrip("?").split("/")), suites, predicate.parse(where)))
+def lines_of(entries, before_guards=False):
+    """All lines, in the order in which they count. `before_guards`: see known.Failure."""
+    out = []
+    for failure in (failure for entry in entries for failure in entry.failures):
+        suites = failure.fields.get("suites", "regress")
+        everywhere = suites == "all" or (before_guards and failure.guarded)
+        for where, _ in failure.expectations(before_guards):
+            tree = predicate.parse(where)
+            out.append(
+                Line(tuple(failure.verdicts), () if everywhere else tuple(suites.split()), tree)
+            )
     return out
 
 

@@ -33,9 +33,8 @@ checked: no
 def propose(store, entries, folder, write):
     """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it. What a guard would refuse
     today is explained, because a record can be older than the guard."""
-    lines = expectations.read(
-        expectations.write([e for e in entries if e.name != NAME], before_guards=True)
-    )
+    others = [e for e in entries if e.name != NAME]
+    lines = expectations.lines_of(others, before_guards=True)
     rows, failed = expectations.unexplained(store, lines)
     found = _causes(rows, failed)
     path = Path(folder) / f"{NAME}.known"

@@ -259,3 +259,18 @@ def holds(tree, get):
     _, key, value, modulus = tree
     right = get(value) if _other(key, value) else value
     return right is not None and compare(op, key, get(key), right, modulus)
+
+
+def truth(tree, get):
+    """Like holds(), but None where what is not known decides."""
+    op = tree[0]
+    if op in ("and", "or"):
+        seen = [truth(t, get) for t in tree[1]]
+        decides = op == "or"
+        return decides if decides in seen else None if None in seen else not decides
+    if op == "not":
+        inner = truth(tree[1], get)
+        return None if inner is None else not inner
+    _, key, value, _ = tree
+    unknown = get(key) is None or (_other(key, value) and get(value) is None)
+    return None if unknown else holds(tree, get)

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "case/problem/case_problem.h"
-#include "case/suites/expectation_lines.h"
+#include "known/known.h"
 #include "record/text.h"
 
 struct facts_expectations {
-    facts_deviations *list;
+    facts_knowledge knowledge;
     char suites[FACTS_SUITES_MAX]; /* that are run, whole; "": something else */
 };
 
@@ -49,14 +49,13 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
 
 int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message)
 {
-    char folder[FACTS_PATH];
+    char path[FACTS_PATH];
     facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
-    e->list = facts_deviations_create(&facts_attention_language);
-    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error))
+    if (facts_knowledge_path(path) && !facts_knowledge_load(&e->knowledge, path, &error))
         return facts_fail_as(2, message, "%s", error.text);
-    facts_deviations_choose(e->list, suites);
+    facts_knowledge_choose(&e->knowledge, suites);
     snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
 }
@@ -136,16 +135,41 @@ static void judge_refusal(const char *expect, const facts_subject *subject, fact
     out->unexpected = !met;
 }
 
-/* A line about suites is certain there alone: a single case of a like form may be right. */
-static bool is_certain(const facts_expectations *expectations, const facts_deviation *known)
+static const facts_known *known_at(const facts_expectations *e, const facts_expectation *expected)
 {
-    return !known->sometimes && (!*known->suites || *expectations->suites);
+    return &e->knowledge.at[expected->known];
+}
+
+/* An expectation about suites is certain there alone: a single case of a like form may be right. */
+static bool is_certain(const facts_expectations *expectations, const facts_expectation *expected)
+{
+    return !expected->sometimes &&
+           (!*facts_known_text(known_at(expectations, expected), "suites") ||
+            *expectations->suites);
+}
+
+static void put_expectation(facts_expected_row *out, const facts_known *known, bool met)
+{
+    facts_text json = { 0 }, verdicts = { 0 };
+    facts_known_verdicts(&verdicts, known);
+    facts_text_puts(&json, "{");
+    facts_text_member(&json, "verdict", verdicts.data);
+    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
+    for (const char *const *key = (const char *const[]){ "date", "link", "note", NULL }; *key;
+         key++)
+        if (*facts_known_text(known, *key))
+            facts_text_member(&json, *key, facts_known_text(known, *key));
+    facts_text_close(&json);
+    if (json.length < sizeof out->json)
+        memcpy(out->json, json.data, json.length + 1);
+    facts_text_free(&verdicts);
+    facts_text_free(&json);
 }
 
 /* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a
  * finding if the verdict is a failure. */
-void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target,
-                              int sm, const facts_work *work, bool measured, facts_verdict verdict,
+void facts_expectations_judge(facts_expectations *expectations, const facts_target *target, int sm,
+                              const facts_work *work, bool measured, facts_verdict verdict,
                               const facts_line *row, facts_expected_row *out)
 {
     facts_subject subject;
@@ -159,50 +183,40 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
         judge_refusal(work->expect, &subject, verdict, row, out);
         return;
     }
-    if (!expectations || !facts_deviations_count(expectations->list) ||
-        !facts_case_parse(&c, work->name, &error))
+    if (!expectations || !facts_case_parse(&c, work->name, &error))
         return;
     subject.c = &c;
-    facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
-    if (!known)
+    facts_expectation *expected = facts_knowledge_expect(&expectations->knowledge, &subject);
+    if (!expected)
         return;
-    bool met = facts_deviation_names(known, facts_verdict_name(verdict));
-    known->met = known->met || met;
+    const facts_known *known = known_at(expectations, expected);
+    bool met = facts_known_names(known, facts_verdict_name(verdict));
+    expected->met = expected->met || met;
     bool tried =
         measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_UNSUPPORTED;
     bool counts = facts_verdict_is_finding(verdict) || tried;
-    if (!met && (!counts || (!is_certain(expectations, known) && facts_verdict_is_good(verdict))))
+    if (!met &&
+        (!counts || (!is_certain(expectations, expected) && facts_verdict_is_good(verdict))))
         return;
     out->unexpected = !met;
-    facts_text json = { 0 };
-    facts_text_puts(&json, "{");
-    facts_text_member(&json, "verdict", known->verdict);
-    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
-    facts_text_member(&json, "date", known->date);
-    facts_text_member(&json, "link", known->link);
-    if (known->note[0])
-        facts_text_member(&json, "note", known->note);
-    facts_text_close(&json);
-    if (json.length < sizeof out->json)
-        memcpy(out->json, json.data, json.length + 1);
-    facts_text_free(&json);
+    put_expectation(out, known, met);
 }
 
 /* A question can crash, a compilation can fail; the other failures need a launch. */
-static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
+static bool can_tell(facts_task task, bool measured, const facts_known *known)
 {
     static const char *const decided[] = { "supported", "unsupported", "crash", "hang",
                                            "exit_crash" };
     for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
-        if (facts_deviation_names(d, decided[i]))
+        if (facts_known_names(known, decided[i]))
             return true;
-    return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
+    return measured || (task != FACTS_TASK_DECIDE && facts_known_names(known, "build_fail"));
 }
 
 /* The number of a target's cases that a line could be about; -1 if one of them has no answer, so
  * that the number is unknown. */
-static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t,
-                       int sm, facts_task task)
+static long candidates(const facts_expectations *e, const facts_expectation *expected,
+                       const facts_tally *tally, size_t t, int sm, facts_task task)
 {
     char text[40];
     long n = 0;
@@ -210,8 +224,8 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     const facts_target *target = &tally->targets[t];
     bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
     facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
-    if (!can_tell(task, measured, facts_deviations_at(e->list, line)) ||
-        !facts_deviations_possible(e->list, line, &subject))
+    if (!can_tell(task, measured, known_at(e, expected)) ||
+        !facts_predicate_possible(expected->where, &subject))
         return 0;
     for (size_t w = 0; w < tally->work_count; w++) {
         facts_case c;
@@ -219,7 +233,7 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
         if (*tally->work[w].expect || !facts_case_parse(&c, tally->work[w].name, &error))
             continue;
         subject.c = &c;
-        if (!facts_deviations_possible(e->list, line, &subject))
+        if (!facts_predicate_possible(expected->where, &subject))
             continue;
         if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE)
             return -1;
@@ -247,21 +261,28 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
                                 const int *sms, facts_task task, FILE *out)
 {
     size_t stale = 0;
-    for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
-        const facts_deviation *d = facts_deviations_at(e->list, i);
+    facts_text verdicts = { 0 };
+    for (size_t i = 0; e && i < e->knowledge.expected_count; i++) {
+        const facts_expectation *d = &e->knowledge.expected[i];
+        const facts_known *known = known_at(e, d);
+        const char *suites = facts_known_text(known, "suites");
         long asked = 0, more = 0;
-        if (!*d->suites || !are_run(d->suites, e->suites) || d->met || (d->sometimes && d->used))
+        if (!*suites || !are_run(suites, e->suites) || d->met || (d->sometimes && d->used))
             continue;
         for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
-            more = candidates(e, i, tally, t, sms[t], task);
+            more = candidates(e, d, tally, t, sms[t], task);
         if (more < 0 || asked == 0)
             continue;
+        facts_text_clear(&verdicts);
+        facts_known_verdicts(&verdicts, known);
         fprintf(out,
-                "%s:%d:%d: no result needs this expectation any more: of %ld results that it could "
+                "%s:%lld: no result needs this failure any more: of %ld results that it could "
                 "explain none is %s\n",
-                d->file, d->line, d->column, asked, d->verdict);
+                facts_known_text(known, "file"),
+                json_integer_value(json_object_get(known->said, "line")), asked, verdicts.data);
         stale++;
     }
+    facts_text_free(&verdicts);
     return stale;
 }
 
@@ -269,6 +290,6 @@ void facts_expectations_free(facts_expectations *expectations)
 {
     if (!expectations)
         return;
-    facts_deviations_destroy(expectations->list);
+    facts_knowledge_free(&expectations->knowledge);
     free(expectations);
 }

@@ -18,8 +18,8 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
 int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message);
 /* Compares one row with the expectations. Fills the row's `expectation` object and decides whether
  * the row is a finding. */
-void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target,
-                              int sm, const facts_work *work, bool measured, facts_verdict verdict,
+void facts_expectations_judge(facts_expectations *expectations, const facts_target *target, int sm,
+                              const facts_work *work, bool measured, facts_verdict verdict,
                               const facts_line *row, facts_expected_row *out);
 /* After a run of whole suites: prints a line on `out` for each expectation that should have come
  * true and did not. All suites, targets and cases of that expectation must have been asked and

@@ -1,0 +1,291 @@
+"""What is known of a case: one JSON object for each failure of cases/known, and `known_of`, which says those that speak of a case.
+
+The build writes the objects into known.jsonl (ci/generate_known.py). harness/src/known reads the same file and answers alike; a test compares.
+"""
+
+import functools
+import json
+import re
+
+from ..read import cases, predicate
+from ..read.versions import number
+
+SAYS = {  # the first verdict of a failure, in words
+    "crash": "to crash",
+    "exit_crash": "to crash when the process ends",
+    "hang": "to hang",
+    "overrun": "to write outside of its outputs",
+    "exec_fail": "to fail when it runs",
+    "build_fail": "not to compile",
+    "nondeterministic": "to differ from run to run",
+    "graph_mismatch": "to differ in a CUDA graph",
+    "unwritten": "to leave results unwritten",
+    "wrong": "to be wrong",
+    "nan": "to be wrong",
+}
+_SERIOUS = frozenset(("crash", "exit_crash", "hang", "exec_fail", "overrun"))
+_OPEN = ("build", "grade", "verdict", "class", "device")
+_RESULT = ("guards", "backend", "grade")  # keys of a condition that are not the problem's
+DATA_WORDS = (  # (key and operator, its values in a condition, the data in words); "": they add nothing
+    ("fill=", "neglse", "very negative scores"),
+    ("fill!=", "stair_up", "scores that do not rise with the key"),
+    ("fill=", "offset_v", "values with a mean"),
+    ("bias_fill=", "minus_inf", "a bias of -inf everywhere"),
+    ("bias_fill=", "rows_masked", "a bias that masks whole rows"),
+    ("bias_fill=", "window:.*", "a bias that masks all but a window"),
+    ("mod~", "window.*", "a modification that masks all but a window"),
+    ("poison=", "nan|inf", "NaN or Inf in unused memory of the inputs"),
+    ("poison=", "big", "large numbers in unused memory of the inputs"),
+    ("padding=", "zero:kv", "sequences without keys"),
+    ("padding=", "zero:q", "sequences without queries"),
+    ("padding=", "zero:both", "empty sequences"),
+    ("padding=", "random", "sequences of different lengths"),
+    ("padding!=", "full", "sequences shorter than the longest"),
+    ("slots!=", "tight", "room between the sequences"),
+    ("lens~", r".*-1.*", "a length of -1"),
+    ("lens~", r"\*/\*\+1.*", "sequences of one key"),
+    ("lens~", r"\*/.*", "sequences without keys"),
+    ("lens~", r".*[0*]/.*", "sequences without queries"),
+    ("lens[~=]", ".*", "empty sequences"),
+    ("case~", ".*", "some lengths"),
+    ("layout=", ".*", ""),
+)
+
+
+def data_words(tree):
+    """The data of a condition in words. Raises KeyError for values without words."""
+    return " or ".join(_alternatives(tree))
+
+
+def _alternatives(tree):
+    op = tree[0]
+    if op == "or":
+        return list(dict.fromkeys(word for part in tree[1] for word in _alternatives(part)))
+    if op == "and":
+        return [" with ".join(filter(None, map(data_words, tree[1])))]
+    if op == "not":
+        return [""]
+    _, key, values, _ = tree
+    values, sign = (values, "=") if op == "in" else ([values], op)
+    words = (_value_words(key + sign, value) for value in values)
+    return list(dict.fromkeys(filter(None, words)))
+
+
+def _value_words(asked, value):
+    for key, pattern, words in DATA_WORDS:
+        if re.fullmatch(key, asked) and re.fullmatch(pattern, value):
+            return words
+    raise KeyError(f"{asked}{value}")
+
+
+def _conjuncts(text):
+    """The parts of a condition between its outermost `&`; the whole, if there is an outermost `|`."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "|" and depth == 0:
+            return [text]
+        if letter == "&" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _problem(failure):
+    """The condition on the problem in the case language; "": a case cannot tell."""
+    shown = failure.fields.get("shows", "")
+    for text in (failure.when, "" if shown.startswith("&") or shown == "none" else shown):
+        try:
+            predicate.parse(text)
+        except predicate.PredicateError:
+            continue
+        kept = [c for c in _conjuncts(text) if not re.match(rf"({'|'.join(_RESULT)})\W", c)]
+        return " & ".join(kept)
+    return ""
+
+
+def _word(n):
+    return f"{n // 10000}.{n // 100 % 100}.{n % 100}" if n else ""
+
+
+def _places(places):
+    return [list(place) for place in places]
+
+
+def _fixed(failure, first):
+    """The end of the file's failures on these architectures that go on from this version without a gap."""
+    seen, suspected = failure.architectures
+    own = seen + suspected
+    ranges = sorted(
+        (begin, end or 10**6)
+        for other in failure.entry.failures
+        if any(_overlap(a, b) for a in own for b in sum(other.architectures, []))
+        for begin, end in other.ranges
+    )
+    until = first
+    for begin, end in ranges:
+        if begin <= until or begin <= first:
+            until = max(until, end)
+    return "" if until >= 10**6 else _word(until)
+
+
+def _overlap(a, b):
+    return a[0] <= (b[1] or 10**6) and b[0] <= (a[1] or 10**6)
+
+
+def line(failure):
+    """The object of one failure: docs/known.md has its members."""
+    entry, fields = failure.entry, failure.fields
+    verdict = failure.verdicts[0]
+    frontend, _ = entry.claim("frontend")
+    contract = " ".join(entry.claim("contract")[0])
+    is_said = entry.kind != "behaviour"
+    sometimes = fields["verdict"].endswith("?")
+    engines = [r for first, end in failure.ranges for r in failure.numbers(first, end)]
+    return {
+        "id": entry.name,
+        "label": failure.label,
+        "title": entry.title,
+        "kind": entry.kind,
+        "verdict": failure.verdicts,
+        "sometimes": sometimes,
+        "says": SAYS[verdict] if is_said else "",
+        "serious": is_said
+        and (
+            (entry.is_failure and contract == "documented")
+            or bool(_SERIOUS & set(failure.verdicts) and entry.kind != "offered-not-built")
+        ),
+        "contract": contract,
+        "contract_text": entry.claim("contract")[1],
+        "sent_by": entry.claim("sent-by")[0],
+        "frontend": " ".join(frontend),
+        "when": failure.when,
+        "data": failure.data,
+        "for": data_words(predicate.parse(failure.data)) if failure.data else "",
+        "problem": _problem(failure),
+        "engine": fields.get("engine", "any"),
+        "engines": [
+            {"engine": n, "from": _word(a), "to": _word(b)} for n, a, b in engines if n is not None
+        ],
+        "sm": _places(failure.architectures[0]),
+        "suspected": _places(failure.architectures[1]),
+        "ranges": [
+            {"from": _word(a), "to": _word(b), "fixed": _fixed(failure, a)}
+            for a, b in failure.ranges
+        ],
+        "seen": [_word(v) for v in sorted(failure.versions("seen")) if v],
+        "right": [_word(v) for v in sorted(failure.versions("right"))],
+        "guarded": failure.guarded,
+        "remedy": fields.get("instead", ""),
+        "link": failure.link,
+        "date": fields["date"],
+        "note": fields.get("note", ""),
+        "suites": "" if fields.get("suites") == "all" else fields.get("suites", "regress"),
+        "expect": [
+            {"where": where, "sometimes": suspected or sometimes}
+            for where, suspected in failure.expectations()
+        ],
+        "file": f"cases/known/{entry.name}.known",
+        "line": failure.line,
+    }
+
+
+def lines(entries):
+    return [line(failure) for entry in entries for failure in entry.failures]
+
+
+def write(entries):
+    """The text of known.jsonl."""
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines(entries))
+
+
+def read(path):
+    """The objects of known.jsonl."""
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@functools.lru_cache(maxsize=4096)
+def _tree(text):
+    return predicate.parse(text)
+
+
+@functools.lru_cache(maxsize=None)
+def _number(word):
+    return number(word or "0")
+
+
+def _within(version, span):
+    return not version or _number(span["from"]) <= version < (_number(span["to"]) or 10**6)
+
+
+def _sure(one, version, sm):
+    """How sure; "": it does not hold on this architecture. Version or architecture 0: not known."""
+    if not version or not sm:
+        return "open"
+
+    def has(key):
+        return any(low <= sm <= (high or 10**6) for low, high in one[key])
+
+    if not has("sm"):
+        return "suspected" if has("suspected") else ""
+    seen = [_number(v) for v in one["seen"]]
+    return "seen" if version in seen else "later" if seen and version > seen[-1] else "between"
+
+
+def speaks(one, get, version, sm, engine=None):
+    """(how sure, does the case have such data, fixed in) if this failure speaks of a case; None otherwise. `get` answers with what the case says,
+    and None for what is not known."""
+    sure = _sure(one, version, sm)
+    span = next((r for r in reversed(one["ranges"]) if _within(version, r)), None)
+    spans = [e for e in one["engines"] if _within(version, e)]
+    if not sure or span is None or not one["problem"] or (one["engines"] and not spans):
+        return None
+    if spans and engine is not None and engine not in [e["engine"] for e in spans]:
+        return None
+    if predicate.truth(_tree(one["problem"]), get) is False:
+        return None
+    such = not one["data"] or predicate.truth(_tree(one["data"]), get) is True
+    return sure, such, span["fixed"]
+
+
+def known_of(found, case, cudnn, sm, engine=None, config=None):
+    """Which failures speak of this case with this version on this architecture: copies of their objects with `such_data`, `sure` and `fixed`. Those
+    whose data the case has come first, then the serious ones. `engine`: the one that is offered first; None: the case's, or not known."""
+    said, version = cases.parse(case), _number(cudnn)
+    if engine is None and said.get("engine", "").isdigit():
+        engine = int(said["engine"])
+    about = {
+        "cudnn": cudnn or None,
+        "sm": str(sm) if sm else None,
+        "backend": "cudnn",
+        "case": case,
+    }
+    about["engine"] = None if engine is None else str(engine)
+    about["config"] = None if config is None else str(config)
+
+    @functools.lru_cache(maxsize=None)
+    def get(key):
+        return about.get(key) if key in about or key in _OPEN else cases.value_of(said, key)
+
+    out = []
+    for one in found:
+        answer = speaks(one, get, version, sm, engine)
+        if answer:
+            sure, such, fixed = answer
+            out.append({**one, "such_data": such, "sure": sure, "fixed": fixed})
+    return sorted(out, key=lambda one: (not one["such_data"], not one["serious"]))
+
+
+def sentence(one):
+    """ "known to be wrong for very negative scores: TITLE; fixed in 9.26.0 (ID)"."""
+    return (
+        ("suspected" if one["sure"] == "suspected" else "known")
+        + (" " + one["says"] if one["says"] else "")
+        + (" in some runs" if one["sometimes"] else "")
+        + (f" for {one['for']}" if one["data"] else "")
+        + f": {one['title'].rstrip('.')}"
+        + (f"; fixed in {one['fixed']}" if one["fixed"] else "")
+        + f" ({one['id']})"
+    )
