@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "case/problem/case_problem.h"
+#include "case/words/case_text.h"
 
 const char *facts_known_text(const facts_known *known, const char *key)
 {
@@ -53,11 +54,8 @@ static bool add_expectations(facts_knowledge *list, facts_error *error)
     const json_t *said = list->at[list->count - 1].said;
     json_array_foreach(json_object_get(said, "expect"), i, one)
     {
-        facts_expectation *at = realloc(list->expected, (list->expected_count + 1) * sizeof *at);
-        if (!at)
-            return facts_fail_at(error, "known.jsonl", 1, 1, "no memory");
-        list->expected = at;
-        at += list->expected_count++;
+        list->expected = facts_grow(list->expected, list->expected_count, sizeof *list->expected);
+        facts_expectation *at = &list->expected[list->expected_count++];
         *at = (facts_expectation){ .known = list->count - 1,
                                    .sometimes = json_is_true(json_object_get(one, "sometimes")) };
         if (!compile(&at->where, one, "where", error))
@@ -82,15 +80,11 @@ static bool has_verdicts(const json_t *said)
 /* Takes the object. */
 static bool add(facts_knowledge *list, json_t *said, facts_error *error)
 {
-    facts_known *at = realloc(list->at, (list->count + 1) * sizeof *at);
-    if (!at || !has_verdicts(said)) {
-        json_decref(said);
-        list->at = at ? at : list->at;
-        return facts_fail_at(error, "known.jsonl", 1, 1, at ? "no verdict" : "no memory");
-    }
-    list->at = at;
-    at += list->count++;
+    list->at = facts_grow(list->at, list->count, sizeof *list->at);
+    facts_known *at = &list->at[list->count++];
     *at = (facts_known){ .said = said };
+    if (!has_verdicts(said))
+        return facts_fail_at(error, "known.jsonl", 1, 1, "no verdict");
     return compile(&at->problem, said, "problem", error) &&
            compile(&at->data, said, "data", error) && add_expectations(list, error);
 }
