@@ -131,7 +131,7 @@ void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target
 }
 
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target,
-                          int gpu, const char *driver, const char *errata, int threads)
+                          int gpu, const char *driver, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");
@@ -154,8 +154,6 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
         add_flag(out, "plans", true);
     if (order->oracle && order->oracle[0])
         facts_text_member(out, "oracle", order->oracle);
-    if (errata)
-        facts_text_member(out, "errata", errata);
     facts_text_close(out);
     facts_text_puts(out, "}\n");
 }

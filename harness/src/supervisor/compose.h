@@ -28,10 +28,9 @@ void facts_compose_turn(facts_text *out, int64_t id, const char *name);
 /* The line of a turn. `target`: its place in the order's targets. */
 void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round,
                         facts_span turn);
-/* `gpu`: the GPU of this worker, if the target has several. `errata`: the text of
- * cases/errata.json, or NULL. */
+/* `gpu`: the GPU of this worker, if the target has several. */
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target,
-                          int gpu, const char *driver, const char *errata, int threads);
+                          int gpu, const char *driver, int threads);
 /* `gpu`: the number of the GPU, if there are several; below 0: unknown. */
 void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build,
                          const char *device, int gpu, int attempt, int from_config);

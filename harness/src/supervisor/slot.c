@@ -500,8 +500,7 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
     state->queues[slot->queue].workers++;
     state->starting++;
     facts_text_clear(&run->text);
-    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata,
-                         run->threads);
+    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->threads);
     facts_process_send(slot->process, run->text.data, run->text.length);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;

@@ -330,10 +330,6 @@ static void prepare(facts_supervision *run)
     char folder[FACTS_PATH];
     if (facts_home_path("nulldriver", folder))
         facts_join(run->driver, folder, "libcuda.so.1");
-    facts_error error;
-    if (facts_home_path("cases/errata.json", folder))
-        run->errata = facts_file_text(
-            folder, &error); /* a case that needs them reports that they are missing */
 }
 
 static void release(facts_supervision *run)
@@ -345,7 +341,6 @@ static void release(facts_supervision *run)
     }
     free(run->targets);
     free(run->gpus);
-    free(run->errata);
     free(run->line);
     free(run->row);
     facts_text_free(&run->text);

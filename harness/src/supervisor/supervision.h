@@ -153,7 +153,6 @@ struct facts_supervision {
     facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
-    char *errata; /* the rules of policy=guard, as text; NULL: there are none */
     char thresholds[FACTS_QUEUES][16]; /* of rescale=, by queue */
     int queue_count;
     int jobs, live, threads;

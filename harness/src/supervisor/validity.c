@@ -30,14 +30,11 @@ static void add_driver(facts_content *content, const facts_target *target)
 
 void facts_target_identify(facts_target *target, const char *worker)
 {
-    char path[FACTS_PATH];
     facts_content content = { 0 };
     facts_content_build(&content, &target->build);
     facts_content_file(&content, worker);
     add_driver(&content, target);
     facts_content_text(&content, "device", target->described.json, strlen(target->described.json));
-    if (facts_home_path("cases/errata.json", path))
-        facts_content_file(&content, path);
     target->content[0] = '\0';
     if (!content.unknown)
         snprintf(target->content, sizeof target->content, "%016" PRIx64, content.sum);

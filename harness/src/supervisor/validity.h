@@ -7,7 +7,7 @@
 #include "target.h"
 
 /* Fills target->content: a hash of every byte of the build's libraries, its NVRTC, the driver (of a
- * GPU: the version in /proc), the description, cases/errata.json and the worker. "" if one of the
+ * GPU: the version in /proc), the description and the worker. "" if one of the
  * files cannot be read; then no row is valid. */
 void facts_target_identify(facts_target *target, const char *worker);
 

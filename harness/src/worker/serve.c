@@ -122,14 +122,10 @@ static json_t *furnish(job *j)
     j->problem.ask.score_mod = j->mod;
     if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_NATIVE)
         j->problem.ask.capture = 1;
-    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, &error);
+    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &error);
     if (status == FATTN_OK)
         return NULL;
-    json_t *row =
-        facts_row(j->request.text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE
-                                                               : FACTS_VERDICT_UNSUPPORTED);
-    facts_row_reason(row, fattn_status_name(status), NULL, error.text, NULL);
-    return row;
+    return ended(j, FACTS_VERDICT_UNSUPPORTED, fattn_status_name(status), error.text);
 }
 
 /* Sent before cuDNN is asked, because the question may end the process. */

@@ -220,13 +220,6 @@ class Keys(Folder):
             (row,) = self.ask(CASE, build=build, device=e2e.description(without=without))
             self.assertIs(row.get("plan_loaded", False), same, build)
 
-    def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
-        self.has_plan()
-        rule = {"rule_id": "not this", "operation": "SDPA", "engine": 2}
-        rule |= {"cudnn_version_start": 0, "cudnn_version_end": -1}
-        (row, *_) = self.ask(CASE + " policy=guard", errata=json.dumps({"rules": [rule]}))
-        self.assertNotIn("plan_loaded", row)
-
     def test_a_backward_brings_the_plans_that_its_run_needs(self):
         case = "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 exec=graph"
         self.ask(case)

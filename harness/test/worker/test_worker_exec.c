@@ -41,7 +41,6 @@ Test(exec, repeats_bias_modifications_and_policies_reach_the_call)
         { "pass=fwd " SMALL "policy=cudnn", "pass" },
         { "pass=fwd " SMALL "policy=math", "pass" },
         { "pass=fwd " SMALL "policy=any", "pass" },
-        { "pass=fwd " SMALL "policy=guard", "pass" },
         { "pass=fwd " SMALL "repeat=20 want=stats lens=40+17/33+56", "pass" },
         { "pass=bwd " SMALL "repeat=8 deterministic=1", "pass" },
         { "pass=fwd " SMALL "bias=1hss", "pass" },
@@ -56,7 +55,7 @@ Test(exec, repeats_bias_modifications_and_policies_reach_the_call)
           "other shapes" },
     };
     json_t *rows = check_rows(cases, sizeof cases / sizeof *cases);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 3; i++)
         cr_expect_str_eq(text_at(json_array_get(rows, i), "backend"), "cpu", "whatever the policy");
     json_decref(rows);
 }
@@ -96,23 +95,16 @@ Test(exec, a_policy_names_who_may_answer)
     cr_expect(facts_policy_allows(&gpu, FACTS_POLICY_CUDNN, FATTN_BACKEND_CUDNN));
     cr_expect_not(facts_policy_allows(&gpu, FACTS_POLICY_CUDNN, FATTN_BACKEND_MATH));
     cr_expect_not(facts_policy_allows(&gpu, FACTS_POLICY_MATH, FATTN_BACKEND_CUDNN));
-    cr_expect(facts_policy_allows(&gpu, FACTS_POLICY_GUARD, FATTN_BACKEND_MATH));
+    cr_expect(facts_policy_allows(&gpu, FACTS_POLICY_ANY, FATTN_BACKEND_MATH));
     cr_expect(facts_policy_allows(&cpu, FACTS_POLICY_MATH, FATTN_BACKEND_CPU));
 }
 
-Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
+Test(exec, a_policy_holds_until_it_ends)
 {
-    facts_worker gpu = { .device = FACTS_DEVICE_GPU, .errata_error = { .text = "there are none" } };
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU };
     facts_error error = { 0 };
     int depth;
-    facts_case c;
-    cr_assert(facts_case_parse(&c, "pass=fwd " SMALL, NULL));
-    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error),
-                 FATTN_ENVIRONMENT);
-    cr_expect_str_eq(error.text, "there are none");
-    facts_policy_end(depth);
-    cr_expect_eq(fattn_policy_depth(), 0);
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, &error), FATTN_OK, "%s",
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &error), FATTN_OK, "%s",
                  error.text);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);

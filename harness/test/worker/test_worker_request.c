@@ -1,8 +1,6 @@
 #include "../answer_lines.h"
 #include "case/words/rescale.h"
-#include "fattn/policy.h"
 #include "worker/replace.h"
-#include "worker/target/errata.h"
 #include "worker/target/request.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
@@ -62,23 +60,6 @@ Test(request, what_is_not_said_is_the_default)
               r.dump[0] == '\0');
 }
 
-static const char *errata_error(const char *json)
-{
-    static facts_error error;
-    facts_errata *errata = (facts_errata *)&error;
-    error = (facts_error){ 0 };
-    cr_expect_not(facts_errata_read(&errata, json, &error), "%s", json);
-    cr_expect(!errata && fattn_policy_depth() == 0);
-    return error.text;
-}
-
-static const char *rules_error(const char *rules)
-{
-    char json[2048];
-    snprintf(json, sizeof json, "{\"version\":1,\"rules\":[%s]}", rules);
-    return errata_error(json);
-}
-
 static const char *request_error(const char *line)
 {
     static facts_error error;
@@ -100,11 +81,8 @@ static const char *target_error(const char *line)
 
 Test(request, what_is_wrong_is_said_in_one_line)
 {
-    static const answerer kinds[] = { { "errata", errata_error },
-                                      { "rules", rules_error },
-                                      { "request", request_error },
-                                      { "target", target_error } };
-    check_answers("worker.test", kinds, sizeof kinds / sizeof *kinds, 50);
+    static const answerer kinds[] = { { "request", request_error }, { "target", target_error } };
+    check_answers("worker.test", kinds, sizeof kinds / sizeof *kinds, 20);
 }
 
 Test(request, a_case_longer_than_any_name_is_refused)

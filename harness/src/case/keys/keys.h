@@ -123,7 +123,7 @@
     X(GUARDS, "guards", WORD, "on off", "on", "off: ask the backend, also for problems that it "   \
       "is known to get wrong")                                                                     \
     X(POLICY, "policy", WORD, FACTS_POLICY_LIST(FACTS_AS_TEMPLATE_), "cudnn", "who may answer: "   \
-      "cuDNN, math backend, math if cuDNN refuses; guard: with errata")                            \
+      "cuDNN, math backend, math if cuDNN refuses")                                                \
     X(ROPE, "rope", WORD, "0 1 N", "0", "rotary embedding in the graph: of all channels of a "     \
       "head, or of the last N")                                                                    \
     X(FILL, "fill", WORD, FACTS_FILL_LIST(FACTS_AS_TEMPLATE_),                                     \

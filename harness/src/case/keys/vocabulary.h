@@ -53,8 +53,8 @@ typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec
 #undef AS_ENUM
 
 /* The backends that may answer on a GPU or a described device: cuDNN alone; the math kernels alone; cuDNN, and the math kernels
- * where cuDNN refuses; the same with the rules of cases/errata.json. */
-#define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any") X(GUARD, "guard")
+ * where cuDNN refuses. */
+#define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any")
 #define AS_ENUM(symbol, word) FACTS_POLICY_##symbol,
 typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } facts_policy;
 #undef AS_ENUM

@@ -7,11 +7,11 @@
 #include "case/words/fail.h"
 #include "loaded_target.h"
 
-/* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is pushed there. Of the errata, only
- * rules that hold for the case are pushed. *depth is for facts_policy_end, also after a failure. Returns  FATTN_OK;
- * FATTN_ENVIRONMENT (guard without its rules), FATTN_NO_MEMORY or the library's status, with one line in `error`. */
+/* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is
+ * pushed there. *depth is for facts_policy_end, also after a failure. Returns FATTN_OK, or the
+ * library's status with one line in `error`. */
 fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy,
-                                const facts_case *c, facts_error *error);
+                                facts_error *error);
 void facts_policy_end(int depth);
 /* May this backend answer on this worker's device? */
 bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend);

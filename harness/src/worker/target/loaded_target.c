@@ -140,16 +140,6 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     return reply;
 }
 
-/* If the rules cannot be read, only the cases that need them fail, not the target. */
-static void read_errata(facts_worker *worker, const facts_target_request *request)
-{
-    facts_error error;
-    if (!request->errata)
-        facts_fail(&worker->errata_error, "policy: there is no cases/errata.json");
-    else if (!facts_errata_read(&worker->errata, request->errata, &error))
-        facts_fail(&worker->errata_error, "policy: cases/errata.json: %.300s", error.text);
-}
-
 static bool can_capture(const facts_worker *worker)
 {
     fattn_graph *graph = NULL;
@@ -168,7 +158,6 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
                            .oracle = request->oracle,
                            .since_ms = now_ms() };
     memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
-    read_errata(out, request);
     *reply = open_context(out, request);
     const fattn_status status = *reply || out->device != FACTS_DEVICE_GPU
                                     ? FATTN_OK
@@ -198,7 +187,6 @@ bool facts_target_prove(facts_worker *worker, json_t **reply)
 
 void facts_target_close(facts_worker *worker)
 {
-    facts_errata_destroy(worker->errata);
     facts_watch_close(worker->watch);
     facts_gpu_close(worker->gpu, worker->lost);
     if (worker->lost) {

@@ -5,7 +5,6 @@
 #include <fattn/fattn.h>
 #include <jansson.h>
 
-#include "errata.h"
 #include "plans.h"
 #include "request.h"
 #include "worker/gpu/worker_gpu.h"
@@ -28,9 +27,6 @@ typedef struct facts_worker {
     struct facts_watch *watch; /* owned; the GPU's clocks; NULL: not opened yet, or not available */
     bool peak_measured;        /* it was measured, or the attempt failed */
     char cudnn_dir[FACTS_REQUEST_PATH];
-    facts_errata
-        *errata; /* the rules of policy=guard; NULL: none, and errata_error has the reason */
-    facts_error errata_error;
 } facts_worker;
 
 /* Makes the context, asks the control case (bf16, d 128, no mask; not on the CPU), and checks the

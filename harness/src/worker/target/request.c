@@ -126,11 +126,6 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
         if (json_object_get(r.object, "oracle"))
             out->oracle =
                 (facts_oracle_choice)read_word(&r, "oracle", oracle_words, FACTS_ORACLE_COUNT);
-        json_t *errata = json_object_get(r.object, "errata");
-        if (errata && !json_is_string(errata))
-            complain(&r, "errata", "must be the text of a file of rules");
-        else if (errata && !(out->errata = strdup(json_string_value(errata))))
-            complain(&r, "errata", "no memory");
         out->plans = read_flag(&r, "plans");
         out->supervisor = read_integer(&r, "supervisor", 0, INT32_MAX, 0);
         if (r.ok)
@@ -145,8 +140,7 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
 void facts_target_request_free(facts_target_request *request)
 {
     free(request->device_json);
-    free(request->errata);
-    request->device_json = request->errata = NULL;
+    request->device_json = NULL;
 }
 
 bool facts_request_read(facts_request *out, const char *line, size_t length, facts_error *error)

@@ -42,7 +42,6 @@ typedef struct facts_target_request {
     bool plans;         /* requests may name a plan_dir */
     int64_t supervisor; /* process id of the parent; 0: unknown */
     char *device_json;  /* owned; NULL unless described */
-    char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */
 } facts_target_request;
 
 /* Every other line. */
