@@ -1,21 +1,15 @@
-/* Random problems for the math backend, with the cpu backend as the other opinion: the same bits of
- * input, everything else poisoned. */
-#ifndef FATTN_TEST_MATH_CASES_H
-#define FATTN_TEST_MATH_CASES_H
+/* Random problems for the math backend. */
+#ifndef FATTN_TEST_MATH_PROBLEMS_H
+#define FATTN_TEST_MATH_PROBLEMS_H
 
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
 #include "fattn/score_mod.h"
-#include "math/math_run.h"
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
-enum { GUARD = 256, POISON = 0xff, MOST_TENSORS = 40, MOST_BATCH = 8, MOST_PAGES = 1024 };
+enum { POOL = 256, SPARE_TOKENS = 12 };
 
 typedef struct generator {
     uint64_t state;
@@ -37,55 +31,6 @@ static inline bool chance(generator *g, int percent)
 {
     return (int)(draw(g) % 100) < percent;
 }
-
-/* ---- elements
- * ---------------------------------------------------------------------------------------------------------------------
- */
-
-static inline float element(const void *at, int32_t dtype, int64_t i)
-{
-    uint32_t bits;
-    float x;
-    if (dtype == FATTN_F32)
-        return ((const float *)at)[i];
-    const uint16_t code = ((const uint16_t *)at)[i];
-    if (dtype == FATTN_F16) {
-        const int exponent = code >> 10 & 31;
-        x = exponent == 0    ? ldexpf((float)(code & 1023), -24)
-            : exponent == 31 ? ((code & 1023) != 0 ? NAN : INFINITY)
-                             : ldexpf((float)(1024 + (code & 1023)), exponent - 25);
-        return code & 0x8000 ? -x : x;
-    }
-    bits = (uint32_t)code << 16;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* A multiple of 1/64 below 2: exact in every type. */
-static inline void put_element(void *at, int32_t dtype, int64_t i, int sixtyfourths)
-{
-    const float x = (float)sixtyfourths / 64;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (dtype == FATTN_F32)
-        memcpy((float *)at + i, &x, sizeof x);
-    else if (dtype == FATTN_BF16)
-        ((uint16_t *)at)[i] = (uint16_t)(bits >> 16);
-    else
-        ((uint16_t *)at)[i] =
-            (uint16_t)(x == 0 ? 0
-                              : (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 |
-                                    (bits >> 13 & 1023));
-}
-
-static inline void put_nan(void *at, int32_t dtype, int64_t i)
-{
-    memset((char *)at + i * fattn__dtype_bytes(dtype), 0xff, (size_t)fattn__dtype_bytes(dtype));
-}
-
-/* ---- problems
- * ---------------------------------------------------------------------------------------------------------------------
- */
 
 /* An order of b, h, s with or without gaps, sometimes broadcast; not always aligned to anything. */
 static inline void draw_strides(generator *g, const int64_t dim[4], bool input, int64_t out[4])
@@ -221,66 +166,53 @@ static inline fattn_problem draw_problem(generator *g)
 }
 
 /* Token by token or head by head, with or without gaps; the stride of b is not read. */
-static inline void draw_packed_strides(generator *g, const int64_t dim[4], bool broadcast,
-                                       int64_t out[4])
-{
-    const int64_t width = dim[3] + (chance(g, 30) ? between(g, 1, 9) : 0),
-                  most = dim[0] * (dim[2] + 3) + 3;
-    const bool by_head = chance(g, 25);
-    out[0] = chance(g, 50) ? 0 : dim[1] * width * dim[2];
-    out[1] = broadcast ? 0 : by_head ? width * most : width;
-    out[2] = by_head || broadcast ? width : dim[1] * width;
-    out[3] = 1;
-}
-
 static inline void draw_ragged(generator *g, fattn_problem *p)
 {
     p->ragged_bits = chance(g, 50) ? 32 : 64;
     p->ragged_tokens = chance(g, 50);
     p->ragged = chance(g, 50) ? 0 : draw(g) & FATTN_RAGGED_ALL;
-    p->total_q = chance(g, 20) ? p->batch * (p->seq_q + 3) + 3 : 0;
+    p->total_q = chance(g, 20) ? p->batch * (p->seq_q + 3) + SPARE_TOKENS : 0;
     const uint32_t ragged = p->ragged == 0 ? FATTN_RAGGED_ALL : p->ragged;
-    const int64_t heads[3] = { p->heads_q, p->heads_k, p->heads_v };
     int64_t *const strides[FATTN_RAGGED_TENSORS] = {
         p->q_strides,  p->k_strides,  p->v_strides,  p->o_strides, p->stats_strides,
         p->do_strides, p->dq_strides, p->dk_strides, p->dv_strides
     };
-    bool broadcast[3];
-    for (int i = 0; i < 3; i++)
-        broadcast[i] = chance(g, 15);
     for (int i = 0; i < FATTN_RAGGED_TENSORS; i++) {
-        const bool keys = i == 1 || i == 2 || i >= 7, values = i == 2 || i == 3 || i == 5 || i == 8;
-        const int64_t h = heads[!keys ? 0 : i == 1 || i == 7 ? 1 : 2];
-        const int64_t dim[4] = { p->batch, h, keys ? p->seq_kv : p->seq_q,
-                                 i == 4   ? 1
-                                 : values ? p->dim_v
-                                          : p->dim_qk };
+        const bool k = i == 1 || i == 7, v = i == 2 || i == 8, of_v = v || i == 3 || i == 5;
+        const int64_t dim[4] = { p->batch,
+                                 k   ? p->heads_k
+                                 : v ? p->heads_v
+                                     : p->heads_q,
+                                 k || v ? p->seq_kv : p->seq_q,
+                                 i == 4 ? 1
+                                 : of_v ? p->dim_v
+                                        : p->dim_qk };
+        const int64_t width = dim[3] + (chance(g, 30) ? between(g, 1, 9) : 0),
+                      all = dim[0] * (dim[2] + 3) + SPARE_TOKENS;
+        const bool by_head = chance(g, 25);
         if ((ragged >> i & 1) != 0)
-            draw_packed_strides(g, dim,
-                                (i < 3 && broadcast[i]) || (i > 5 && broadcast[i - 6] && h > 1),
-                                strides[i]);
+            memcpy(strides[i],
+                   (int64_t[4]){ 0, by_head ? width * all : width, by_head ? width : dim[1] * width,
+                                 1 },
+                   sizeof dim);
         else if (i > 5) /* the gradient of every element, whatever its input is */
             fattn__dense_strides(dim, "bshd", strides[i]);
     }
-    for (int i = 0; i < 3; i++) /* a sum only where the input is broadcast: both are, or neither */
-        if ((ragged >> (6 + i) & 1) != 0 && strides[6 + i][1] == 0 && strides[i][1] != 0)
-            strides[6 + i][1] = strides[6 + i][2], strides[6 + i][2] *= heads[i];
 }
 
 static inline void draw_paged(generator *g, fattn_problem *p)
 {
     const int64_t sizes[] = { 1, 5, 16, 64 };
     int64_t page = sizes[draw(g) % 4];
-    while (p->batch * ((p->seq_kv + page - 1) / page) > MOST_PAGES ||
-           p->batch * ((p->seq_kv + page - 1) / page) > 256)
+    while (p->batch * ((p->seq_kv + page - 1) / page) > POOL)
         page *= 2;
-    const int64_t dims[2][4] = { { 256, p->heads_k, page, p->dim_qk },
-                                 { 256, p->heads_v, page, p->dim_v } };
+    const int64_t dims[2][4] = { { POOL, p->heads_k, page, p->dim_qk },
+                                 { POOL, p->heads_v, page, p->dim_v } };
     if (chance(g, 80))
-        p->page_size_k = page, p->pages_k = 256,
+        p->page_size_k = page, p->pages_k = POOL,
         fattn__dense_strides(dims[0], chance(g, 50) ? "bhsd" : "bshd", p->k_strides);
     if (chance(g, 80) || p->page_size_k == 0)
-        p->page_size_v = page, p->pages_v = 256,
+        p->page_size_v = page, p->pages_v = POOL,
         fattn__dense_strides(dims[1], chance(g, 50) ? "bhsd" : "bshd", p->v_strides);
     p->packed_table = chance(g, 40);
 }
@@ -313,101 +245,6 @@ static inline fattn_problem draw_features(generator *g)
     if (chance(g, 15))
         p.outputs = (p.outputs & ~FATTN_WANT_STATS) | FATTN_WANT_STATS_LOG2;
     return p;
-}
-
-/* ---- memory
- * -----------------------------------------------------------------------------------------------------------------------
- */
-
-/* A tensor's memory on the host, with a guard on both sides: what both backends read, or what one
- * of them wrote. */
-typedef struct memory {
-    const char *name;
-    int64_t dim[4], strides[4], span; /* span in elements */
-    int32_t dtype;
-    bool written;
-    char *bytes;
-    size_t count;
-    bool packed; /* entry b begins at element first[b] and has rows[b] rows */
-    int64_t first[MOST_BATCH + 1];
-    int32_t rows[MOST_BATCH];
-    int64_t page,
-        pages; /* 0; row s of entry b lies in page table[b * pages + s / page]; rows[b] as above */
-    int32_t table[MOST_PAGES];
-} memory;
-
-static inline void *data_of(const memory *m)
-{
-    return m->bytes + GUARD;
-}
-
-static inline void allocate(memory *m)
-{
-    m->count = (size_t)(m->span * fattn__dtype_bytes(m->dtype)) + 2 * GUARD;
-    m->bytes = malloc(m->count);
-    memset(m->bytes, POISON, m->count);
-}
-
-static inline void describe(memory *m, const char *name, const int64_t dim[4],
-                            const int64_t strides[4], int32_t dtype, bool written)
-{
-    memset(m, 0, sizeof *m);
-    m->name = name, m->dtype = dtype, m->written = written, m->span = 1;
-    for (int axis = 0; axis < 4; axis++) {
-        m->dim[axis] = dim[axis];
-        m->strides[axis] = dim[axis] == 1 ? 0 : strides[axis];
-        m->span += (dim[axis] - 1) * m->strides[axis];
-    }
-    allocate(m);
-}
-
-static inline int64_t offset_of(const memory *m, const int64_t at[4])
-{
-    const int64_t within = at[1] * m->strides[1] + at[3] * m->strides[3];
-    if (m->page > 0)
-        return m->table[at[0] * m->pages + at[2] / m->page] * m->strides[0] +
-               at[2] % m->page * m->strides[2] + within;
-    return (m->packed ? m->first[at[0]] : at[0] * m->strides[0]) + at[2] * m->strides[2] + within;
-}
-
-/* Calls `visit` for every element. */
-static inline void each(const memory *m,
-                        void (*visit)(const memory *, const int64_t at[4], int64_t offset, void *),
-                        void *user)
-{
-    int64_t at[4];
-    for (at[0] = 0; at[0] < m->dim[0]; at[0]++)
-        for (at[1] = 0; at[1] < m->dim[1]; at[1]++)
-            for (at[2] = 0;
-                 at[2] < (m->packed || m->page > 0 ? (int64_t)m->rows[at[0]] : m->dim[2]); at[2]++)
-                for (at[3] = 0; at[3] < m->dim[3]; at[3]++)
-                    visit(m, at, offset_of(m, at), user);
-}
-
-static inline void fill_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
-{
-    (void)at;
-    if (m->dtype == FATTN_BOOL) {
-        ((char *)data_of(m))[offset] = (char)(draw(user) % 4);
-        return;
-    }
-    put_element(data_of(m), m->dtype, offset, (int)between(user, -64, 64));
-}
-
-/* What nobody may read: rows and keys past the lengths. Where a stride is 0 another entry may read
- * it. */
-static inline void hide_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
-{
-    const int32_t *lengths = user;
-    if (at[2] >= lengths[at[0]] && (m->strides[0] != 0 || m->dim[0] == 1) && m->strides[2] != 0)
-        put_nan(data_of(m), m->dtype, offset);
-}
-
-/* One row or key, in every batch entry and head: NaN, where only some may see it. */
-static inline void spoil_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
-{
-    if (at[2] == *(const int64_t *)user)
-        put_nan(data_of(m), m->dtype, offset);
 }
 
 #endif
