@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Makes the programs of known failures (facts repro --standalone), builds them, runs them, and prints a table: does a program without FACTS show
 # what FACTS saw?
-# usage: ci/standalone_gpu.sh [--frontend|--numpy] FACTS VERSION OUT [LIST]
+# usage: ci/standalone_gpu.sh [--frontend] FACTS VERSION OUT [LIST]
 #   --frontend  Python scripts on cudnn-frontend instead of C programs; needs torch and nvidia-cudnn-frontend for python3
-#   --numpy     `facts repro --dump` and its check.py instead of a program; needs NumPy for python3
 #   FACTS       the front door, or a bundle's facts
 #   VERSION     a cuDNN that `facts cudnn list` shows: 9.20.0
 #   LIST        lines "ID CASE" (default: ci/standalone.list)
@@ -12,8 +11,8 @@
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 form=c
-[[ ${1-} != --frontend && ${1-} != --numpy ]] || { form=${1#--}; shift; }
-[[ $# -ge 3 ]] || { sed -n '2,11s/^# \?//p' "$0" >&2; exit 2; }
+[[ ${1-} != --frontend ]] || { form=frontend; shift; }
+[[ $# -ge 3 ]] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
 facts=$1 version=$2 out=$3 list=${4:-$home/ci/standalone.list} cuda=${CUDA:-/usr/local/cuda} seconds=${PROGRAM_SECONDS:-60}
 [[ -r $list ]] || { echo "standalone_gpu: $list: cannot be read" >&2; exit 2; }
 # NAME, what kind, the folder of the libraries, "(NVRTC: FILE)"
@@ -31,8 +30,6 @@ run_program() {
     if [[ $form == c ]]; then
         make -s -C "$folder" repro CUDNN="$cudnn" CUDA="$cuda" >"$folder/make.log" 2>&1 || { echo "does not compile"; return; }
         (cd "$folder" && LD_LIBRARY_PATH=$libraries:$cuda/lib64:${LD_LIBRARY_PATH-} timeout -s KILL "$seconds" ./repro) >"$folder/program.log" 2>&1 || status=$?
-    elif [[ $form == numpy ]]; then
-        python3 -B "$folder/check.py" >"$folder/program.log" 2>&1 || status=$?
     else
         (cd "$folder" && LD_LIBRARY_PATH=$libraries:${LD_LIBRARY_PATH-} timeout -s KILL "$seconds" python3 repro.py) >"$folder/program.log" 2>&1 || status=$?
     fi
@@ -53,25 +50,17 @@ while read -r id words; do
     folder=$out/$(printf '%02d' "$number")-$id
     mkdir -p "$folder"
     options=(--cudnn "$version" --device 0 --standalone "$folder")
-    case $form in
-    frontend) options+=(--frontend) ;;
-    numpy) options=(--cudnn "$version" --device 0 --dump "$folder") ;;
-    esac
+    [[ $form == c ]] || options+=(--frontend)
     timeout 600 "$facts" repro "$words" "${options[@]}" >"$folder/facts.log" 2>&1
     verdict=$(sed -n 's/^- verdict: //p' "$folder/README.md" 2>/dev/null | head -n 1)
-    # With engine=all the files are those of the last configuration that was dumped.
-    [[ $form != numpy || ! -e $folder/check.py ]] ||
-        verdict=$(awk '$1 == "verdict" { now = $2; first = first ? first : now } $1 == "dumped" { of = now } END { print of ? of : first }' "$folder/facts.log")
     if [[ -z $verdict ]]; then
         unsaid=$((unsaid + 1))
-        printf '%-40s %s\n' "$id" "$(grep -m 1 -E -- '--standalone|--dump' "$folder/facts.log" || tail -n 1 "$folder/facts.log")"
+        printf '%-40s %s\n' "$id" "$(grep -m 1 -e --standalone "$folder/facts.log" || tail -n 1 "$folder/facts.log")"
         continue
     fi
     program=$(run_program "$folder")
     verdict=${verdict%%,*}
     note=
-    # A dump has the answers of one run, which are right where runs only differ.
-    [[ $form != numpy || $verdict != nondeterministic ]] || verdict=pass note="runs differ"
     if [[ $verdict == pass && $program == PASS || $verdict != pass && $program != PASS ]]; then
         agree=$((agree + 1))
     else

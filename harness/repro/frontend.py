@@ -3,7 +3,7 @@
 import program_check
 from program_check import CannotSay
 
-KINDS = {"bf16": "BFLOAT16", "f16": "HALF", "f32": "FLOAT", "e4m3": "FP8_E4M3", "e5m2": "FP8_E5M2"}
+KINDS = {word: name.removeprefix("CUDNN_DATA_") for word, name in program_check.C_TYPES.items()}
 NUMPY = {"bf16": "<u2", "f16": "<f2", "f32": "<f4", "e4m3": "|u1", "e5m2": "|u1"}
 
 SCRIPT = '''\

@@ -11,12 +11,10 @@ C_TYPES = {
     "f32": "CUDNN_DATA_FLOAT",
     "e4m3": "CUDNN_DATA_FP8_E4M3",
     "e5m2": "CUDNN_DATA_FP8_E5M2",
-    "mxe4m3": "CUDNN_DATA_FP8_E4M3",
-    "mxe5m2": "CUDNN_DATA_FP8_E5M2",
     "bool": "CUDNN_DATA_UINT8",
 }
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
-# unit roundoff, half the smallest subnormal step, largest number: as check.py
+# unit roundoff, half the smallest subnormal step, largest number
 ROUNDING = {
     "bf16": ("0x1p-8", "0x1p-126", "INFINITY"),
     "f16": ("0x1p-11", "0x1p-25", "INFINITY"),
@@ -32,7 +30,7 @@ class CannotSay(Exception):
 
 
 def casts_of_bias(dim, full, scale):
-    """As check.py."""
+    """How often an engine casts an element of dBias, and how many parts it adds."""
     casts, parts = 0, 1
     for extent in (whole // mine for whole, mine in zip(full, dim) if whole > mine):
         casts, parts = casts + parts, parts * extent
@@ -61,7 +59,7 @@ def filled(template, words):
 
 
 def rounding(dtype):
-    return ROUNDING[dtype.replace("mx", "")]
+    return ROUNDING[dtype.removeprefix("mx")]
 
 
 class Program:
@@ -164,7 +162,7 @@ class Program:
             more += f", .offsets = {name(offsets) if about['packed'] else -1}"
         if self.is_paged():
             more += f", .table = {name('page_table_' + word) if about['page'] else -1}"
-        return f"static const view view_{word} = {{ {name(owner)}, {C_TYPES[about['dtype']]}, {first}, {{ {', '.join(str(n) for n in stride)} }}{more} }};"
+        return f"static const view view_{word} = {{ {name(owner)}, {C_TYPES[about['dtype'].removeprefix('mx')]}, {first}, {{ {', '.join(str(n) for n in stride)} }}{more} }};"
 
     def is_ragged(self):
         return any(about["packed"] for about in self.tensors.values())

@@ -182,15 +182,15 @@ def title(case, row):
 
 
 def readme(case, row, engine, knobs, how, also=""):
-    """`also`: what the program expects besides."""
-    return (
-        (HERE / "README.md.in")
-        .read_text(encoding="utf-8")
-        .replace("@{title}", title(case, row))
-        .replace("@{how}", how)
-        .replace("@{expected}", expected(case, row, also))
-        .replace("@{about}", "\n".join("- " + line for line in about(case, row, engine, knobs)))
-    )
+    """`also`: what the program expects besides; "": a script."""
+    words = {
+        "as_script": not also,
+        "title": title(case, row),
+        "how": how,
+        "expected": expected(case, row, also),
+        "about": "\n".join("- " + line for line in about(case, row, engine, knobs)),
+    }
+    return program_check.filled((HERE / "README.md.in").read_text(encoding="utf-8"), words)
 
 
 def comment(lines):

@@ -95,6 +95,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_member(out, "plan_dir", order->plan_dir);
     facts_text_member(out, "dump", order->dump);
     facts_text_member(out, "standalone", order->standalone ? order->standalone : "");
+    if (order->expected)
+        add_flag(out, "expected", true);
     add_flag(out, "trace", order->trace);
     add_flag(out, "first_bad_only", order->first_bad_only);
     if (order->another_round)

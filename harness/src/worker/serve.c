@@ -132,8 +132,7 @@ static json_t *furnish(job *j)
 static json_t *write_standalone(job *j)
 {
     facts_error error = { 0 };
-    if (!j->request.standalone[0] ||
-        facts_standalone(j->worker, &j->problem, j->request.text, j->request.standalone, &error))
+    if (!j->request.standalone[0] || facts_standalone(j->worker, &j->problem, &j->request, &error))
         return NULL;
     json_t *row = ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
     json_object_set_new(row, "not_written", json_string(error.text));

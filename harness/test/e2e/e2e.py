@@ -115,6 +115,7 @@ def ask(
     explain=False,
     plan_dir="",
     standalone="",
+    expected=False,
     env=None,
     **changes,
 ):
@@ -122,7 +123,7 @@ def ask(
     for each case."""
     first = {**target(build, device, gpu), "plans": True, **changes}
     folders = [standalone] * len(cases) if isinstance(standalone, str) else standalone
-    how = {"do": do, "explain": explain, "plan_dir": plan_dir}
+    how = {"do": do, "explain": explain, "plan_dir": plan_dir, "expected": expected}
     asked = [(case, {**how, "standalone": folder}) for case, folder in zip(cases, folders)]
     clean = {"CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY"}
     clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})

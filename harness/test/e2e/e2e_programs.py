@@ -128,7 +128,10 @@ class Answers(Compiling):
             data = [os.path.join(folders[case], "data") for case in asked]
             if not asked:
                 continue
-            off, how = [f"{case} guards=off" for case in asked], {"device": e2e.description(device)}
+            off, how = (
+                [f"{case} guards=off" for case in asked],
+                {"device": e2e.description(device), "expected": "--frontend" in more},
+            )
             rows = e2e.ask(self.build, *off, standalone=data, **how).rows
             self.assertEqual(len(rows), len(asked))
             for place, row in zip(data, rows):

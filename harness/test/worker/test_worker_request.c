@@ -41,11 +41,13 @@ Test(request, a_request_is_read_whole)
             &r,
             "{\"id\":7,\"case\":\"pass=fwd "
             "dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
-            "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true}",
+            "\"dump\":\"/"
+            "q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true,\"expected\":"
+            "true}",
             &error),
         "%s", error.text);
     cr_expect(r.keep && r.fresh && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace &&
-              r.first_bad_only && r.from_config == 2);
+              r.first_bad_only && r.expected && r.from_config == 2);
     cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
     cr_expect_str_eq(r.plan_dir, "/p");
     cr_expect_str_eq(r.dump, "/q");

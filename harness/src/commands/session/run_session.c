@@ -232,6 +232,7 @@ static void fill_order(facts_session *s)
         .fail_fast = o->fail_fast,
         .dump = o->dump ? o->dump : "",
         .standalone = o->standalone ? o->standalone : "",
+        .expected = o->frontend,
         .plan_dir = o->plan_dir ? o->plan_dir : "",
         .oracle = o->oracle ? o->oracle : "",
         .targets = s->targets.at,

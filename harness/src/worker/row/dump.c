@@ -1,6 +1,8 @@
 #include "dump.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "npy.h"
 #include "numbers/dtype.h"
@@ -73,19 +75,67 @@ static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *w
     facts_npy_end(d, file, name);
 }
 
-static void put_expected(const facts_npy *d, facts_reference *reference, const facts_tensor *t,
-                         facts_tensor_id id)
+/* NAN in rows that are not compared. */
+static double *tolerances(const facts_tensor *t, const facts_rule *rule)
+{
+    const facts_limits limits = facts_judge_limits(t, rule);
+    double *out = malloc((size_t)(elements_of(t) + 1) * sizeof *out);
+    for (int64_t i = 0; out && i < elements_of(t); i++) {
+        const int64_t row = i / t->dim[3], b = row / (t->dim[1] * t->dim[2]), s = row % t->dim[2];
+        const facts_judged_element at = { .sigma =
+                                              rule->expected.sigma ? rule->expected.sigma[i] : 0.0,
+                                          .bound = rule->expected.bound[i] };
+        const bool compared =
+            facts_row_exists(t, b, s) &&
+            (!rule->expects || rule->expects[b * t->dim[2] + s] == FACTS_EXPECTS_VALUE);
+        out[i] = compared ? facts_judged_element_tolerance(&limits, &at) : NAN;
+    }
+    return out;
+}
+
+static void put_expected(const facts_npy *d, facts_reference *reference, facts_tensor_id id)
 {
     const char *word = facts_tensor_word(id);
+    const facts_tensor t = facts_tensor_seen(reference->memory.problem, id);
     facts_answer expects;
     if (!facts_expected_on_host(&expects, reference, id)) {
         facts_fail(d->error, "%s: the expected values could not be fetched", word);
         return;
     }
-    put_doubles(d, t, word, "want", expects.want);
-    put_doubles(d, t, word, "sigma", expects.sigma);
-    put_doubles(d, t, word, "bound", expects.bound);
+    facts_rule rule = facts_expectation_rule(&reference->expectation, id, FACTS_PATTERN_A);
+    rule.expected = (facts_expected){ expects.want, expects.sigma, expects.bound, NULL, NULL };
+    double *tolerance = expects.want ? tolerances(&t, &rule) : NULL;
+    put_doubles(d, &t, word, "want", expects.want);
+    put_doubles(d, &t, word, "sigma", expects.sigma);
+    put_doubles(d, &t, word, "tolerance", tolerance);
+    free(tolerance);
     facts_expected_release(&expects, reference, id);
+}
+
+/* An amax: its value, the least and the most; dsink: the values, then their bounds. */
+static void put_expected_array(const facts_npy *d, const facts_reference *reference,
+                               facts_array_id id)
+{
+    const double *want = reference->expectation.array[id];
+    const int64_t count = reference->memory.problem->array[id].count;
+    char name[64];
+    if (!want)
+        return;
+    const bool is_amax = id != FACTS_ARRAY_DSINK;
+    const double around = is_amax ? fmax(want[2] - want[0], want[0] - want[1]) : 0.0;
+    snprintf(name, sizeof name, "%s.want.npy", facts_array_words[id]);
+    facts_npy_put(d, name, "<f8", want, sizeof *want, count);
+    snprintf(name, sizeof name, "%s.tolerance.npy", facts_array_words[id]);
+    facts_npy_put(d, name, "<f8", is_amax ? &around : want + count, sizeof *want, count);
+}
+
+void facts_dump_expected(const facts_npy *d, facts_reference *reference)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (reference->memory.problem->tensor[id].present)
+            put_expected(d, reference, id);
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        put_expected_array(d, reference, id);
 }
 
 /* Writes a ragged tensor also as it is in memory: the tokens of all sequences, which the offsets
@@ -113,7 +163,6 @@ static void put_tensors(const facts_npy *d, facts_reference *reference)
         put_f32(d, t, facts_tensor_word(id), storage);
         if (t->packed != FACTS_PACKED_NOT)
             put_packed(d, p, id, storage);
-        put_expected(d, reference, t, id);
     }
 }
 
@@ -144,11 +193,6 @@ void facts_dump_arrays(const facts_npy *d, facts_reference *reference, bool outp
         facts_npy_put(d, name, descr[array->type],
                       facts_memory_array(&reference->memory, id, FACTS_PATTERN_A),
                       facts_array_bytes(array) / (size_t)array->count, array->count);
-        snprintf(name, sizeof name, "%s.want.npy", facts_array_words[id]);
-        if (array->output &&
-            reference->expectation.array[id]) /* an amax: one number; dsink: one for each head */
-            facts_npy_put(d, name, "<f8", reference->expectation.array[id], sizeof(double),
-                          array->count);
     }
     put_kept(d, reference);
 }
@@ -172,5 +216,6 @@ json_t *facts_dump(facts_reference *reference, const char *folder, const char *t
     put_problem(&d, reference->memory.problem, text);
     put_tensors(&d, reference);
     facts_dump_arrays(&d, reference, true);
+    facts_dump_expected(&d, reference);
     return d.names;
 }

@@ -13,9 +13,10 @@
  *   TENSOR.npy      the bits [b,h,s,d]; bf16 and 8-bit types as unsigned integers; 0 in rows beyond a ragged sequence
  *   TENSOR_f32.npy  the same as numbers
  *   TENSOR.packed.npy  of ragged tensors: the tokens of all sequences, as in memory
- *   TENSOR.want.npy, .sigma.npy, .bound.npy  the expected values, f64
+ *   TENSOR.want.npy, .sigma.npy  the expected values and the predicted deviation, f64
+ *   TENSOR.tolerance.npy  the largest error of a correct element, f64; NaN in rows that are not compared
  *   ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks
- *   ARRAY.want.npy  the expected values of arrays that the call writes
+ *   ARRAY.want.npy, .tolerance.npy  the same for arrays that the call writes
  *   keep.npy        the scores that dropout keeps [b,h,sq,skv]
  *
  * Returns an array of the names written. *error is filled if a file could not be written. `text`: the case's name. */
@@ -26,5 +27,7 @@ json_t *facts_dump(facts_reference *reference, const char *folder, const char *t
 const char *facts_dump_descr(int32_t dtype);
 /* Writes ARRAY.npy and keep.npy only; `outputs`: also arrays that the call writes. */
 void facts_dump_arrays(const facts_npy *out, facts_reference *reference, bool outputs);
+/* Writes the expected values, the deviations and the tolerances that the reference has. */
+void facts_dump_expected(const facts_npy *out, facts_reference *reference);
 
 #endif

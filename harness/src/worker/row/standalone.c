@@ -95,46 +95,52 @@ static fattn_status make(facts_reference *out, facts_worker *worker, const facts
     return FATTN_OK;
 }
 
-static bool put_data(const facts_npy *out, facts_worker *worker, const facts_problem *p)
+static bool put_data(const facts_npy *out, facts_worker *worker, const facts_problem *p,
+                     bool expected)
 {
     facts_reference reference;
-    const bool made = make(&reference, worker, p, out->error) == FATTN_OK;
+    bool made = make(&reference, worker, p, out->error) == FATTN_OK;
+    if (made && expected)
+        made = facts_reference_compute(&reference, NULL, out->error) == FATTN_OK;
     if (made) {
         put_tensors(out, &reference);
         facts_dump_arrays(out, &reference, false);
+        facts_dump_expected(out, &reference);
     }
     facts_reference_destroy(&reference);
     return made && out->error->text[0] == '\0';
 }
 
 /* The data needs no GPU: it is in host memory. Only the engine's own dropout mask needs one. */
-static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const facts_problem *p)
+static bool put_data_anywhere(const facts_npy *out, facts_worker *worker, const facts_problem *p,
+                              bool expected)
 {
     facts_worker other = *worker;
     const bool drops = p->ask.dropout != 0.0 && !p->ask.dropout_mask;
     if (drops && worker->device != FACTS_DEVICE_GPU)
         return facts_fail(out->error, "dropout: only a GPU can show which scores cuDNN keeps");
     if (drops)
-        return put_data(out, worker, p);
+        return put_data(out, worker, p, expected);
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.device_kind = FATTN_DEVICE_CPU;
     if (fattn_context_create(&other.context, &options) != FATTN_OK)
         return facts_fail(out->error, "%.500s", fattn_last_error());
     other.device = FACTS_DEVICE_CPU;
     other.gpu = NULL;
-    const bool done = put_data(out, &other, p);
+    const bool done = put_data(out, &other, p, expected);
     fattn_context_destroy(other.context);
     return done;
 }
 
-bool facts_standalone(facts_worker *worker, const facts_problem *p, const char *text,
-                      const char *folder, facts_error *error)
+bool facts_standalone(facts_worker *worker, const facts_problem *p, const facts_request *request,
+                      facts_error *error)
 {
-    const facts_npy out = { folder, json_array(), error };
+    const facts_npy out = { request->standalone, json_array(), error };
     if (worker->device == FACTS_DEVICE_CPU)
         return facts_fail(error,
                           "a program on cuDNN needs a GPU, or a described one: --device h100-sxm");
-    const bool done = put_problem(&out, worker, p, text) && put_data_anywhere(&out, worker, p);
+    const bool done = put_problem(&out, worker, p, request->text) &&
+                      put_data_anywhere(&out, worker, p, request->expected);
     json_decref(out.names);
     return done;
 }
