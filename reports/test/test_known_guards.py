@@ -44,7 +44,7 @@ STUBS = """
 #define AS_FACT(type, name, place) type name(const fattn_problem *p) { return (type)(place < 4 ? p->dk_strides : p->dv_strides)[place % 4]; }
 AS_FACT(bool, fattn__fact_mod_gradient_reads, 0) AS_FACT(bool, fattn__fact_mod_reads_place, 0) AS_FACT(bool, fattn__fact_packed_alone, 0) AS_FACT(bool, fattn__fact_offsets_apart, 0)
 AS_FACT(bool, fattn__fact_dense_gradient, 0) AS_FACT(bool, fattn__fact_bias_square, 0) AS_FACT(int64_t, fattn__fact_query_tiles, 1) AS_FACT(int64_t, fattn__fact_stride_qkv, 2)
-AS_FACT(int64_t, fattn__fact_stride_o, 3) AS_FACT(int64_t, fattn__fact_stride_dq, 4) AS_FACT(bool, fattn__is_unified, 5)
+AS_FACT(int64_t, fattn__fact_stride_o, 3) AS_FACT(int64_t, fattn__fact_stride_dq, 4) AS_FACT(bool, fattn__is_unified, 5) AS_FACT(int64_t, fattn__fact_reach_o, 7)
 AS_FACT(fattn__role, fattn__problem_misaligned, 6)
 bool fattn__problem_ragged(const fattn_problem *p, fattn__role which) { return (p->ragged >> which & 1) != 0; }
 bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format) { return p->dv_strides[3] == 10 * (int)which + (int)format; }
@@ -95,6 +95,7 @@ HOLDS = [
     ("!(b=1)", ".batch = 2", ".batch = 1"),
     ("!(b<2)", ".batch = 2", ".batch = 1"),
     ("!(!(b=1))", ".batch = 1", ".batch = 2"),
+    ("reach_o>=2147483648", ".dv_strides[3] = 2147483648", ".dv_strides[3] = 2147483647"),
     ("stride_o>=2147483648", ".dk_strides[3] = 2147483648", ".dk_strides[3] = 2147483647"),
     # numbers and words
     ("h.k=3 & h.v=2", ".heads_k = 3, .heads_v = 2", ".heads_k = 3, .heads_v = 3"),

@@ -73,6 +73,21 @@ int64_t fattn__fact_stride_o(const fattn_problem *p)
     return largest_stride(p, 2, (const fattn__role[]){ FATTN__ROLE_O, FATTN__ROLE_DO });
 }
 
+static int64_t reach(const fattn_problem *p, fattn__role role)
+{
+    const fattn__shape shape = fattn__problem_shape(p, role);
+    int64_t last = 0;
+    for (int axis = fattn__problem_ragged(p, role); axis < 4 && shape.used; axis++)
+        last += (shape.dim[axis] - 1) * shape.strides[axis];
+    return last;
+}
+
+int64_t fattn__fact_reach_o(const fattn_problem *p)
+{
+    const int64_t o = reach(p, FATTN__ROLE_O), gradient = reach(p, FATTN__ROLE_DO);
+    return o > gradient ? o : gradient;
+}
+
 int64_t fattn__fact_stride_dq(const fattn_problem *p)
 {
     return largest_stride(p, 1, (const fattn__role[]){ FATTN__ROLE_DQ });

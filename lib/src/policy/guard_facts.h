@@ -27,6 +27,9 @@ int64_t fattn__fact_query_tiles(const fattn_problem *p);
 int64_t fattn__fact_stride_qkv(const fattn_problem *p);
 int64_t fattn__fact_stride_o(const fattn_problem *p); /* of O and dO */
 int64_t fattn__fact_stride_dq(const fattn_problem *p);
+/* The offset of the last element from the first, in elements: the larger one of O and dO. A ragged
+ * tensor's batch axis does not count. */
+int64_t fattn__fact_reach_o(const fattn_problem *p);
 
 /* The strides of the tensor decrease in this order of the axes. Gaps do not count. If an extent is
  * 1, more than one order can be true. */

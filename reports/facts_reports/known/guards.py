@@ -177,6 +177,7 @@ KEYS = {
     "stride_qkv": Number("fattn__fact_stride_qkv(p)"),
     "stride_o": Number("fattn__fact_stride_o(p)"),
     "stride_dq": Number("fattn__fact_stride_dq(p)"),
+    "reach_o": Number("fattn__fact_reach_o(p)"),
 }
 
 # Keys that only guards may use: {key: it is a number}. For predicate.parse.
@@ -185,7 +186,7 @@ FACTS = {
     for key in (
         "misaligned training capture ragged stats_packed packed_alone dense_gradient offsets_apart "
         "mod_gradient_reads mod_reads_place bias_square q_order query_tiles stride_qkv stride_o "
-        "stride_dq"
+        "stride_dq reach_o"
     ).split()
 }
 
