@@ -13,6 +13,11 @@ static void show_row(facts_session *s, const facts_outcome *outcome)
         return;
     printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name,
            t->device, t->kind == FACTS_TARGET_DESCRIBED ? " (described)" : "");
+    for (const char *line = outcome->expected->lines; line && *line;) {
+        const size_t letters = strcspn(line, "\n");
+        printf("  %.*s\n", (int)letters, line);
+        line += letters + (line[letters] != '\0');
+    }
     facts_explain_row(outcome->text, outcome->length, stdout);
 }
 

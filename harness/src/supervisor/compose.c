@@ -10,9 +10,9 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 #undef AS_WORD
 
 /* Members that the supervisor writes in every row: a worker's values of them are dropped. */
-static const char *const own_keys[] = { "case",  "cudnn",       "build",         "device",  "sm",
-                                        "grade", "expectation", "wall_ms",       "attempt", "run",
-                                        "group", "more",        "verdict_before" };
+static const char *const own_keys[] = { "case",  "cudnn",       "build", "device",        "sm",
+                                        "grade", "expectation", "known", "wall_ms",       "attempt",
+                                        "run",   "group",       "more",  "verdict_before" };
 
 static bool is_ours(facts_span key)
 {
@@ -68,6 +68,7 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
         facts_text_member(out, "note", frame->note);
     if (*frame->expectation)
         facts_text_format(out, "\"expectation\":%s,", frame->expectation);
+    facts_text_puts(out, frame->known ? frame->known : "");
     if (frame->wall_ms >= 0)
         facts_text_format(out, "\"wall_ms\":%.3f,", frame->wall_ms);
     facts_text_member_int(out, "attempt", frame->attempt);

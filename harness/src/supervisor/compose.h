@@ -10,6 +10,7 @@
 typedef struct facts_frame {
     const char *name, *group, *cudnn, *build, *device, *grade, *backend, *run;
     const char *expectation; /* JSON or "" */
+    const char *known;       /* a member with a comma behind it, or NULL */
     const char
         *verdict;     /* replaces the worker's verdict, which becomes verdict_before; "" keeps it */
     const char *note; /* with `verdict`: why */

@@ -23,10 +23,14 @@ typedef struct facts_work {
     bool alone;         /* its worker ends after it, so that a bad end is this case's */
 } facts_work;
 
-/* What the expectations say of a row about to be written. */
+/* What is known of a row about to be written. The pointers hold until the next row; NULL: nothing. */
 typedef struct facts_expected_row {
-    char json[1024]; /* the row's `expectation` object, or empty */
-    bool unexpected; /* a finding: --fail-fast stops */
+    char json[1024];   /* the row's `expectation` object, or empty */
+    bool unexpected;   /* a finding: --fail-fast stops */
+    const char *known; /* the row's member `known` */
+    const char
+        *lines;     /* the same for people: a sentence for each failure, and what to do instead */
+    bool such_data; /* the first of them is about the data that the case has */
 } facts_expected_row;
 
 /* One finished row. */

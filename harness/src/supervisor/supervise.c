@@ -542,6 +542,7 @@ bool facts_write_row(facts_supervision *run, size_t target, size_t work, const c
     if (order->expect)
         order->expect(order->context, target, work, verdict, row, &expected);
     frame.expectation = expected.json;
+    frame.known = expected.known;
     facts_text_clear(&run->text);
     facts_compose_row(&run->text, row, &frame);
     facts_write_line(run, &run->text);

@@ -129,6 +129,28 @@ class Known(e2e.TestCase):
         self.assertStatus(done, 0)
         self.assertIn("rule bwd-plan-segfault-b1-hq1-sq1", done.out)
 
+    def test_what_is_known_of_a_case_is_said_with_its_answer(self):
+        wrong = "pass=bwd dtype=bf16 b=1 h=1 s=704 d=64 bias=11ss"
+        for case, build, device, words in (
+            (
+                wrong + " fill=neglse",
+                e2e.OLD,
+                "h100-sxm",
+                "yes 1, but known to be wrong for very negative scores: dQ is NaN if ",
+            ),
+            (wrong, e2e.OLD, "h100-sxm", "yes 1; known to be wrong for very negative scores: dQ "),
+            (wrong + " fill=neglse", e2e.NEW, "h100-sxm", "yes 1\n"),
+            (
+                "pass=bwd dtype=f16 b=2 h=16 s=1000 d=256",
+                e2e.NEW,
+                "sm100-spec",
+                "yes 1, but known not to compile: The backward of head dim 256 ",
+            ),
+        ):
+            where = ("--cudnn", e2e.need(build).name, "--device", device)
+            done = e2e.facts("decide", case, *where)
+            self.assertIn(words, done.out)
+
 
 if __name__ == "__main__":
     unittest.main()

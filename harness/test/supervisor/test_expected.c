@@ -45,7 +45,7 @@ TestSuite(expected, .init = begin, .fini = end);
 
 static facts_expected_row judged_row(facts_verdict verdict, const char *row)
 {
-    const facts_target target = { .kind = FACTS_TARGET_GPU };
+    const facts_target target = { .kind = FACTS_TARGET_GPU, .build.version = "9.19.0" };
     const facts_work work = { .name = "pass=bwd", .group = "", .expect = "" };
     facts_expected_row out;
     facts_line line;
@@ -101,4 +101,31 @@ Test(expected, a_known_hang_of_cudnn_is_no_finding)
     cr_expect(
         judged_row(FACTS_VERDICT_HANG, "{\"verdict\":\"hang\",\"backend\":\"math\"}").unexpected,
         "a row says it better");
+}
+
+/* What is known of a case is said of a decided row too, unless cuDNN refuses it. */
+Test(expected, a_row_has_what_is_known_of_its_case)
+{
+    static const struct {
+        facts_verdict verdict;
+        const char *row;
+        bool known;
+    } rows[] = { { FACTS_VERDICT_SUPPORTED, ROW, true },
+                 { FACTS_VERDICT_SUPPORTED, "{\"engine\":7}", false },
+                 { FACTS_VERDICT_SUPPORTED, "{\"engine\":6,\"backend\":\"math\"}", false },
+                 { FACTS_VERDICT_UNSUPPORTED, "{\"engine\":6}", false },
+                 { FACTS_VERDICT_UNSUPPORTED, "{\"reason\":{\"class\":\"policy\"}}", true } };
+    put("cases/known/known.jsonl",
+        "{\"id\":\"a\",\"title\":\"T.\",\"says\":\"to be wrong\",\"verdict\":[\"nan\"],"
+        "\"remedy\":\"pad\",\"problem\":\"pass=bwd\",\"sm\":[[90,90]],"
+        "\"ranges\":[{\"from\":\"\",\"to\":\"\",\"fixed\":\"\"}],"
+        "\"engines\":[{\"engine\":6,\"from\":\"\",\"to\":\"\"}]}\n");
+    load("");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const facts_expected_row out = judged_row(rows[i].verdict, rows[i].row);
+        cr_expect_eq(out.known != NULL, rows[i].known, "%zu", i);
+        cr_expect(!out.known || strstr(out.known, "\"known\":[{\"id\":\"a\""), "%s", out.known);
+        cr_expect(!out.lines || !strcmp(out.lines, "known to be wrong: T (a)\n  instead: pad\n"),
+                  "%s", out.lines);
+    }
 }

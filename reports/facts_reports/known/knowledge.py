@@ -9,6 +9,7 @@ import re
 
 from ..read import cases, predicate
 from ..read.versions import number
+from .known import grouped
 
 SAYS = {  # the first verdict of a failure, in words
     "crash": "to crash",
@@ -25,7 +26,7 @@ SAYS = {  # the first verdict of a failure, in words
 }
 _SERIOUS = frozenset(("crash", "exit_crash", "hang", "exec_fail", "overrun"))
 _OPEN = ("build", "grade", "verdict", "class", "device")
-_RESULT = ("guards", "backend", "grade")  # keys of a condition that are not the problem's
+_RESULT = ("backend", "grade")  # keys of a condition that are not the problem's
 DATA_WORDS = (  # (key and operator, its values in a condition, the data in words); "": they add nothing
     ("fill=", "neglse", "very negative scores"),
     ("fill!=", "stair_up", "scores that do not rise with the key"),
@@ -95,7 +96,9 @@ def _conjuncts(text):
 def _problem(failure):
     """The condition on the problem in the case language; "": a case cannot tell."""
     shown = failure.fields.get("shows", "")
-    for text in (failure.when, "" if shown.startswith("&") or shown == "none" else shown):
+    narrowed = shown.startswith("&")
+    whole = "" if narrowed or shown == "none" else shown
+    for text in (f"{grouped(failure.when)} {shown}" if narrowed else failure.when, whole):
         try:
             predicate.parse(text)
         except predicate.PredicateError:

@@ -161,7 +161,7 @@ class Failure:
     @property
     def condition(self):
         """The problems with these values."""
-        return " & ".join(_grouped(part) for part in (self.when, self.data) if part)
+        return " & ".join(grouped(part) for part in (self.when, self.data) if part)
 
     @property
     def shows(self):
@@ -169,7 +169,7 @@ class Failure:
         shown = self.fields.get("shows", self.condition)
         if shown == "none":
             return ""
-        return f"{_grouped(self.condition)} {shown}" if shown.startswith("&") else shown
+        return f"{grouped(self.condition)} {shown}" if shown.startswith("&") else shown
 
     @property
     def link(self):
@@ -203,7 +203,7 @@ class Failure:
         for places, suspected in zip(self.architectures, (False, True)):
             if not places or not self.shows:
                 continue
-            parts = [_grouped(self.shows)]
+            parts = [grouped(self.shows)]
             if self.guarded and not before_guards and "guards=" not in self.shows:
                 parts.insert(0, "guards=off")
             spans = [r for first, end in self.ranges for r in self.numbers(first, end)]
@@ -336,7 +336,7 @@ class Family:
 # ---- words of predicates --------------------------------------------------------------------------------------------------------
 
 
-def _grouped(text):
+def grouped(text):
     """In brackets where an `or` stands outside of any."""
     depth = 0
     for c in text:

@@ -130,8 +130,8 @@ void facts_explain_nearest(const char *text, size_t length, FILE *out)
 
 void facts_explain_row(const char *text, size_t length, FILE *out)
 {
-    static const char *const places[] = { "case", "cudnn", "build",   "device", "sm",
-                                          "run",  "group", "attempt", "more",   "nearest" };
+    static const char *const places[] = { "case",  "cudnn",   "build", "device",  "sm",   "run",
+                                          "group", "attempt", "more",  "nearest", "known" };
     const char *name;
     json_t *value, *row = json_loadb(text, length, 0, NULL);
     json_object_foreach(row, name, value)

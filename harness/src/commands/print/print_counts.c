@@ -15,6 +15,21 @@ static const char *word_of(facts_verdict verdict, bool decided)
     return facts_verdict_name(verdict);
 }
 
+/* What is known of the only case: behind its answer, then line by line. */
+static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *out)
+{
+    const char *line = cell->says ? facts_intern_text(tally->texts, cell->says) : "";
+    const bool but = cell->such_data && facts_verdict_is_good((facts_verdict)cell->verdict);
+    if (*line)
+        fputs(but ? ", but " : "; ", out);
+    while (*line) {
+        const size_t letters = strcspn(line, "\n");
+        fprintf(out, "%.*s", (int)letters, line);
+        line += letters + (line[letters] != '\0');
+        fputs(*line ? "\n      " : "", out);
+    }
+}
+
 static void print_target(const facts_tally *tally, size_t t, bool decided, FILE *out)
 {
     decided = decided || tally->targets[t].kind == FACTS_TARGET_DESCRIBED;
@@ -32,7 +47,20 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
         }
     if (counts[FACTS_VERDICT_COUNT])
         fprintf(out, "  without a row %zu", counts[FACTS_VERDICT_COUNT]);
+    if (tally->work_count == 1)
+        print_said(tally, facts_tally_cell(tally, t, 0), out);
     fputc('\n', out);
+}
+
+/* What is known of accepted cases: the first line of each, the most frequent first. */
+static void print_known(const facts_tally *tally, FILE *out)
+{
+    facts_text_count *says = facts_tally_texts(tally, offsetof(facts_cell, says));
+    if (says[0].cells)
+        fputs("\nwhat is known of these cases, most frequent first:\n", out);
+    for (size_t i = 0; i < 5 && says[i].cells; i++)
+        fprintf(out, "  %6zu  %s\n", says[i].cells, facts_intern_text(tally->texts, says[i].id));
+    free(says);
 }
 
 static void print_reasons(const facts_tally *tally, FILE *out)
@@ -52,6 +80,8 @@ void facts_print_counts(const facts_tally *tally, bool decided, FILE *out)
     for (size_t t = 0; t < tally->target_count; t++)
         print_target(tally, t, decided, out);
     print_reasons(tally, out);
+    if (tally->work_count > 1)
+        print_known(tally, out);
 }
 
 /* ---- changes between builds

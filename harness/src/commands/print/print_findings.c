@@ -55,10 +55,13 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
     print_repro(&tally->targets[target], tally->work[work].name, out);
 }
 
-static void print_known(const facts_tally *tally, size_t all, FILE *out)
+static void print_known(const facts_tally *tally, FILE *out)
 {
+    const size_t all = facts_tally_known(tally, false), others = facts_tally_known(tally, true);
     facts_text_count *links = facts_tally_texts(tally, offsetof(facts_cell, known));
     fprintf(out, "\n%zu known failure%s", all, all == 1 ? "" : "s");
+    if (others)
+        fprintf(out, " and %zu other known result%s", others, others == 1 ? "" : "s");
     for (size_t i = 0; links[i].cells; i++) {
         if (i == LINKS_SHOWN) {
             fputs(" …", out);
@@ -73,8 +76,7 @@ static void print_known(const facts_tally *tally, size_t all, FILE *out)
 
 void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
 {
-    size_t all = facts_tally_unexpected(tally), known = facts_tally_known(tally), printed = 0,
-           more = 0;
+    size_t all = facts_tally_unexpected(tally), printed = 0, more = 0;
     if (all)
         fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
     for (size_t work = 0; all && work < tally->work_count; work++)
@@ -89,6 +91,6 @@ void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
         }
     if (more)
         fprintf(out, "  and %zu more like these, in the record\n", more);
-    if (known)
-        print_known(tally, known, out);
+    if (facts_tally_known(tally, false) + facts_tally_known(tally, true))
+        print_known(tally, out);
 }

@@ -9,8 +9,12 @@
 #include "known/known.h"
 #include "record/text.h"
 
+enum { LINES_SHOWN = 5 };
+
 struct facts_expectations {
     facts_knowledge knowledge;
+    facts_known_answer *answers;   /* of one row; room for all failures */
+    facts_text known, lines;       /* of one row */
     char suites[FACTS_SUITES_MAX]; /* that are run, whole; "": something else */
 };
 
@@ -56,6 +60,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
     if (facts_knowledge_path(path) && !facts_knowledge_load(&e->knowledge, path, &error))
         return facts_fail_as(2, message, "%s", error.text);
     facts_knowledge_choose(&e->knowledge, suites);
+    e->answers = calloc(e->knowledge.count + 1, sizeof *e->answers);
     snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
 }
@@ -155,8 +160,9 @@ static void put_expectation(facts_expected_row *out, const facts_known *known, b
     facts_text_puts(&json, "{");
     facts_text_member(&json, "verdict", verdicts.data);
     facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
-    for (const char *const *key = (const char *const[]){ "date", "link", "note", NULL }; *key;
-         key++)
+    for (const char *const *key =
+             (const char *const[]){ "date", "link", "note", "id", "kind", NULL };
+         *key; key++)
         if (*facts_known_text(known, *key))
             facts_text_member(&json, *key, facts_known_text(known, *key));
     facts_text_close(&json);
@@ -164,6 +170,38 @@ static void put_expectation(facts_expected_row *out, const facts_known *known, b
         memcpy(out->json, json.data, json.length + 1);
     facts_text_free(&verdicts);
     facts_text_free(&json);
+}
+
+/* Of a row that failed, the failures that name its verdict, if any do. */
+static size_t keep_named(facts_known_answer *answers, size_t count, facts_verdict verdict)
+{
+    size_t named = 0;
+    for (size_t i = 0; i < count && facts_verdict_is_finding(verdict); i++)
+        if (facts_known_names(answers[i].known, facts_verdict_name(verdict)))
+            answers[named++] = answers[i];
+    return named ? named : count;
+}
+
+/* What is known of the case that the row answers. A refusal of cuDNN leaves nothing that could
+ * fail. */
+static void say_known(facts_expectations *e, const facts_target *target, facts_verdict verdict,
+                      const facts_subject *subject, facts_expected_row *out)
+{
+    const bool by_guard = subject->reason_class && strcmp(subject->reason_class, "policy") == 0;
+    if (target->kind == FACTS_TARGET_CPU || strcmp(subject->backend, "cudnn") != 0 ||
+        (verdict == FACTS_VERDICT_UNSUPPORTED && !by_guard))
+        return;
+    size_t count = facts_known_of(&e->knowledge, subject, e->answers);
+    count = keep_named(e->answers, count, verdict);
+    if (!count)
+        return;
+    facts_text_clear(&e->known);
+    facts_text_clear(&e->lines);
+    facts_known_member(&e->known, e->answers, count);
+    facts_known_lines(&e->lines, "", e->answers, count, LINES_SHOWN);
+    out->known = e->known.data;
+    out->lines = e->lines.length ? e->lines.data : NULL;
+    out->such_data = e->answers[0].such_data;
 }
 
 /* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a
@@ -176,8 +214,7 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
     facts_case c;
     facts_error error;
     char texts[5][40];
-    out->json[0] = '\0';
-    out->unexpected = facts_verdict_is_finding(verdict);
+    *out = (facts_expected_row){ .unexpected = facts_verdict_is_finding(verdict) };
     subject_of(&subject, texts, target, sm, measured, verdict, row);
     if (*work->expect) {
         judge_refusal(work->expect, &subject, verdict, row, out);
@@ -186,6 +223,7 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
     if (!expectations || !facts_case_parse(&c, work->name, &error))
         return;
     subject.c = &c;
+    say_known(expectations, target, verdict, &subject, out);
     facts_expectation *expected = facts_knowledge_expect(&expectations->knowledge, &subject);
     if (!expected)
         return;
@@ -291,5 +329,8 @@ void facts_expectations_free(facts_expectations *expectations)
     if (!expectations)
         return;
     facts_knowledge_free(&expectations->knowledge);
+    facts_text_free(&expectations->known);
+    facts_text_free(&expectations->lines);
+    free(expectations->answers);
     free(expectations);
 }

@@ -128,15 +128,27 @@ static uint32_t explain_news(facts_tally *tally, const facts_line *row, const ch
     return facts_intern_id(tally->texts, text);
 }
 
-static uint32_t read_link(facts_tally *tally, const char *expected)
+static void read_known(facts_tally *tally, facts_cell *cell, const char *expected)
 {
     facts_member members[8];
     size_t count;
     char link[256];
     if (!facts_scan_object(expected, strlen(expected), members, 8, &count) || count > 8 ||
         !facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
-        return 0;
-    return facts_intern_id(tally->texts, link);
+        return;
+    const facts_span kind = facts_member_find(members, count, "kind");
+    cell->known = facts_intern_id(tally->texts, link);
+    cell->other = kind.at && !facts_json_is(kind, "failure");
+}
+
+/* The lines of the only case, or the first line. */
+static uint32_t read_lines(facts_tally *tally, const char *lines)
+{
+    char first[600];
+    if (tally->work_count == 1)
+        return facts_intern_id(tally->texts, lines);
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(lines, "\n"), lines);
+    return facts_intern_id(tally->texts, first);
 }
 
 /* Of a case that was asked again after it was finished, only the new rows count. */
@@ -169,7 +181,11 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
         cell->why = explain_news(tally, row, expected->json, reason);
     }
     if (!expected->unexpected && facts_verdict_is_finding(verdict) && !cell->known)
-        cell->known = read_link(tally, expected->json);
+        read_known(tally, cell, expected->json);
+    if (expected->lines && (!cell->says || (expected->such_data && !cell->such_data))) {
+        cell->says = read_lines(tally, expected->lines);
+        cell->such_data = expected->such_data;
+    }
     if (!cell->engines)
         cell->engines = read_engines(tally, row);
 }
@@ -195,11 +211,11 @@ size_t facts_tally_unexpected(const facts_tally *tally)
     return n;
 }
 
-size_t facts_tally_known(const facts_tally *tally)
+size_t facts_tally_known(const facts_tally *tally, bool other)
 {
     size_t n = 0;
     for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
-        n += tally->cells[i].known != 0;
+        n += tally->cells[i].known != 0 && tally->cells[i].other == other;
     return n;
 }
 

@@ -19,6 +19,10 @@ typedef struct facts_cell {
     uint32_t engines;  /* mode A's list, "6 8 10" */
     uint32_t why; /* of an unexpected row: the tensors, the reason, or what was expected instead */
     uint32_t known; /* the link of the known failure that was expected; 0: none */
+    bool other;     /* that is known, and no failure by its kind (docs/known.md) */
+    uint32_t
+        says; /* what is known of the case, for people: lines if it is the only one, else the first */
+    bool such_data; /* the first line is about the data that the case has */
 } facts_cell;
 
 typedef struct facts_tally {
@@ -66,7 +70,8 @@ void facts_print_findings(
     const facts_tally *tally, size_t most,
     FILE *out); /* findings, each with its repro line; known failures are counted by link */
 size_t facts_tally_unexpected(const facts_tally *tally);
-size_t facts_tally_known(const facts_tally *tally); /* failures that were expected */
+/* Results that were expected: failures, or `other` entries of cases/known. */
+size_t facts_tally_known(const facts_tally *tally, bool other);
 size_t facts_tally_missing(const facts_tally *tally);
 size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict);
 
