@@ -28,16 +28,6 @@ RULES = [
         r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)',
         "lib/gpu knows nobody who uses it: an oracle and its subject share it",
     ),
-    (
-        r"^reference/(?!test/support/flash_answers)",
-        r'#\s*include\s*["<]flash/',
-        "the harness's emulated kernel, which shares no arithmetic with the reference, is for the tests of the error model alone",
-    ),
-    (
-        r"^harness/src/flash/",
-        rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/dtype\.h|case/problem/philox\.h){HARNESS})',
-        "the emulated kernel knows the reference's words, types and random bits, not who asks",
-    ),
     (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
     (
         r"^lib/(src|include|nulldriver|cuda)/",

@@ -1,21 +1,12 @@
-/* P3: dropout's mask read out of the answers of a kernel that was given one; and the windows that
+/* P3: dropout's mask read out of answers that were given one; and the windows that
  * read-outs look through. */
-#include "case/problem/philox.h"
 #include "checking.h"
 #include "numbers/check/probe_keep.h"
 
 #define P 0.1
 
-/* The mask of the standard stream, unless it is another kernel's. */
-static uint8_t *make_mask(const facts_problem *p, uint64_t seed)
-{
-    int64_t n = p->ask.batch * p->ask.heads_q * p->ask.seq_q * p->ask.seq_kv;
-    uint8_t *keep = malloc((size_t)n);
-    for (int64_t e = 0; e < n; e++)
-        keep[e] = facts_draw_at(seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)e).r[0] >=
-                  P * 0x1p32;
-    return keep;
-}
+/* A kernel's mistake: another mask, or no 1/(1-p). */
+typedef enum mistake { NONE, STALE, UNSCALED } mistake;
 
 typedef struct mask_read {
     facts_keep keep;
@@ -23,33 +14,42 @@ typedef struct mask_read {
     int64_t differ; /* from the mask that was given */
 } mask_read;
 
-/* Reads the mask through four windows, of forward or backward. */
-static mask_read read_mask(const char *text, const facts_kernel *kernel, double dropped)
+static void answer(world *w, bool backward, mistake m)
 {
-    world w = { .p = case_of(text), .keep_scale = (double)(float)(1.0 / (1.0 - P)) };
-    const facts_problem asked = w.p;
-    uint8_t *mask = make_mask(&w.p, w.p.seed);
-    bool backward = w.p.ask.pass == FATTN_BACKWARD;
-    int64_t n = w.p.ask.batch * w.p.ask.heads_q * w.p.ask.seq_q * w.p.ask.seq_kv;
-    mask_read out = { .keep = { .dim = { w.p.ask.batch, w.p.ask.heads_q, w.p.ask.seq_q,
-                                         w.p.ask.seq_kv } } };
+    const facts_tensor_id id = backward ? FACTS_TENSOR_DV : FACTS_TENSOR_O;
+    uint8_t *const given = w->given;
+    w->given += m == STALE;
+    world_answer(w);
+    w->given = given;
+    for (facts_walk k = facts_walk_of(w->p.tensor[id].dim); m == UNSCALED && facts_walk_on(&k);)
+        facts_view_put(&w->view, id, k.at, facts_view_get(&w->view, id, k.at) * (1.0 - P));
+}
+
+/* Reads the mask through four windows, of forward or backward. */
+static mask_read read_mask(const char *shape, mistake m)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s dropout=0.1 dropout_mask=1", shape);
+    const facts_problem asked = case_of(text);
+    const bool backward = asked.ask.pass == FATTN_BACKWARD;
+    mask_read out = { .keep = { .dim = { asked.ask.batch, asked.ask.heads_q, asked.ask.seq_q,
+                                         asked.ask.seq_kv } } };
+    const int64_t *dim = out.keep.dim, n = dim[0] * dim[1] * dim[2] * dim[3];
     out.keep.bit = malloc((size_t)n);
-    memset(out.keep.bit, 7, (size_t)n);
-    w.keep = mask;
     for (int number = 0; number < FACTS_CHECK_RUNS; number++) {
-        w.p = asked;
+        world w = { .p = asked };
         world_fill(&w);
         facts_keep_write(&w.view, backward, number);
         w.p.fill = FACTS_FILL_OTHER;
         world_given(&w);
-        world_answer(&w, kernel);
-        facts_keep_read(&out.keep, &out.held, &w.view, backward, number, dropped);
+        answer(&w, backward, m);
+        memset(out.keep.bit, 7, (size_t)n);
+        facts_keep_read(&out.keep, &out.held, &w.view, backward, number, P);
+        for (int64_t i = 0; i < n; i++)
+            out.differ += out.keep.bit[i] != 7 && out.keep.bit[i] != w.given[i];
         world_leave(&w);
     }
-    for (int64_t i = 0; i < n; i++)
-        out.differ += out.keep.bit[i] != 7 && out.keep.bit[i] != mask[i];
     free(out.keep.bit);
-    free(mask);
     return out;
 }
 
@@ -61,7 +61,7 @@ static const char *const cases[] = { "pass=fwd dtype=bf16 b=2 h=4/2 s=130/200 d=
 Test(probe, a_mask_is_read_bit_for_bit_forward_and_backward)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mask_read r = read_mask(cases[i], &(facts_kernel){ .tile = 64 }, P);
+        mask_read r = read_mask(cases[i], NONE);
         cr_expect(r.differ == 0 && r.held.wrong == 0, "%s: %d bits differ, %d values: %s ratio %g",
                   cases[i], (int)r.differ, (int)r.held.wrong, r.held.law, r.held.ratio);
         cr_expect(r.keep.seen > 5000 && facts_keep_is_likely(&r.keep, P), "%s: %d of %d kept",
@@ -80,12 +80,9 @@ Test(probe, scores_that_share_their_fate_in_fours_are_no_fault)
 
 Test(probe, another_mask_and_another_scale_are_seen)
 {
-    mask_read stale = read_mask(cases[0], &(facts_kernel){ .liar = FACTS_LIAR_DROPOUT_STALE }, P);
-    mask_read unscaled =
-        read_mask(cases[0], &(facts_kernel){ .liar = FACTS_LIAR_DROPOUT_NOSCALE }, P);
-    mask_read back = read_mask(cases[2], &(facts_kernel){ .liar = FACTS_LIAR_B_DROPOUT_STALE }, P);
-    cr_expect_gt(stale.differ, 100);
-    cr_expect_gt(back.differ, 100);
+    const mask_read unscaled = read_mask(cases[0], UNSCALED);
+    cr_expect_gt(read_mask(cases[0], STALE).differ, 100);
+    cr_expect_gt(read_mask(cases[2], STALE).differ, 100);
     cr_expect(unscaled.differ == 0 && unscaled.held.wrong > 100, "%d %d", (int)unscaled.differ,
               (int)unscaled.held.wrong);
 }

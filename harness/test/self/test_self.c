@@ -6,30 +6,14 @@
 
 #include "cpu/kernels/cpu_kernels.h"
 #include "numbers/judge/calibration.h"
-#include "self/self_case.h"
+#include "planted.h"
 #include "self/self_clean.h"
 #include "self/self_survey.h"
-
-static facts_self_case scene;
-
-/* The right kernel of the type, before the case: its reference is made. */
-static fattn__gpu_like make(facts_self_type type, const char *text)
-{
-    char name[FACTS_CASE_TEXT];
-    facts_error error = { 0 };
-    facts_self_end end;
-    const fattn__gpu_like right = facts_self_begin(type);
-    snprintf(name, sizeof name, "%s dtype=%s", text, facts_self_type_dtype(type));
-    cr_assert(facts_self_case_open(&scene, name, &error), "%s: %s", name, error.text);
-    facts_self_case_run(&end, &scene, &right, FATTN__LIAR_NONE);
-    cr_expect_not(end.found, "%s: %s of %s, %g", name, end.gate, end.tensor, end.ratio);
-    return right;
-}
 
 static void expect_right(fattn__gpu_like like, const char *what)
 {
     facts_self_end end;
-    facts_self_case_run(&end, &scene, &like, FATTN__LIAR_NONE);
+    facts_self_case_run(&end, &planted_scene, &like, FATTN__LIAR_NONE);
     cr_expect_not(end.found, "%s: %s of %s, %g", what, end.gate, end.tensor, end.ratio);
 }
 
@@ -45,9 +29,10 @@ static void expect_right(fattn__gpu_like like, const char *what)
 
 Test(kernel, is_right_however_it_works)
 {
-    static const char *const fills[] = { FORWARD "gauss", FORWARD "stair_up", FORWARD "neglse" };
+    static const char *const fills[] = { FORWARD "gauss check=identities", FORWARD "stair_up",
+                                         FORWARD "neglse" };
     for (size_t n = 0; n < sizeof fills / sizeof *fills; n++) {
-        const fattn__gpu_like right = make(FACTS_SELF_BF16, fills[n]);
+        const fattn__gpu_like right = planted_make(FACTS_SELF_BF16, fills[n]);
         EXPECT_RIGHT(right, "tiles of 64", like.tile = 64);
         EXPECT_RIGHT(right, "tiles of 256", like.tile = 256);
         EXPECT_RIGHT(right, "three parts", like.splits = 3);
@@ -57,27 +42,32 @@ Test(kernel, is_right_however_it_works)
         EXPECT_RIGHT(right, "truncating accumulators", like.adder = FATTN__HOPPER_16);
         EXPECT_RIGHT(right, "keys in another order", like.key_shift = 50);
         EXPECT_RIGHT(right, "a scale one step off", like.scale_factor = 1.0 + 0x1p-23);
-        facts_self_case_close(&scene);
+        facts_self_case_close(&planted_scene);
     }
-    const fattn__gpu_like right = make(FACTS_SELF_F16, BACKWARD "gauss");
+    const fattn__gpu_like right = planted_make(FACTS_SELF_F16, BACKWARD "gauss check=identities");
     EXPECT_RIGHT(right, "scale after the product", like.scale_last = true);
     EXPECT_RIGHT(right, "partial sums in fp32", like.partials_fp32 = true);
-    facts_self_case_close(&scene);
+    facts_self_case_close(&planted_scene);
+    planted_make(FACTS_SELF_BF16, FORWARD "gauss dropout=0.1 dropout_mask=1 check=keep");
+    facts_self_case_close(&planted_scene);
+    planted_make(FACTS_SELF_F16, BACKWARD "gauss dropout=0.1 dropout_mask=1 check=keep");
+    facts_self_case_close(&planted_scene);
 }
 
 /* Each was called wrong once. */
 Test(kernel, is_right_where_the_model_was_not)
 {
-    fattn__gpu_like right =
-        make(FACTS_SELF_BF16, "pass=fwd b=3 h=4/1 s=248/248 d=40/40 seed=314844559 mask=causal_br "
-                              "want=stats layout=sbhd dropout=0.1");
+    fattn__gpu_like right = planted_make(
+        FACTS_SELF_BF16, "pass=fwd b=3 h=4/1 s=248/248 d=40/40 seed=314844559 mask=causal_br "
+                         "want=stats layout=sbhd dropout=0.1");
     EXPECT_RIGHT(right, "the largest P of every row is 1/(1-p), which bf16 is off from",
                  like.tile = 64, like.splits = 3, like.lazy = 2.0F);
-    facts_self_case_close(&scene);
-    right = make(FACTS_SELF_BF16, "pass=bwd b=3 h=4/1 s=129/63 d=8/8 seed=69477731 fill=stair_dn "
-                                  "mask=causal_br padding=one layout=sbhd softmax=sink dsink=1");
+    facts_self_case_close(&planted_scene);
+    right = planted_make(FACTS_SELF_BF16,
+                         "pass=bwd b=3 h=4/1 s=129/63 d=8/8 seed=69477731 fill=stair_dn "
+                         "mask=causal_br padding=one layout=sbhd softmax=sink dsink=1");
     EXPECT_RIGHT(right, "a sink far from the statistics", like.tile = 64, like.lazy = 2.0F);
-    facts_self_case_close(&scene);
+    facts_self_case_close(&planted_scene);
 }
 
 /* One large product, `count` small ones behind it in the same chunk, and what the accumulator had.
@@ -131,59 +121,50 @@ Test(kernel, adds_in_fewer_bits_as_its_constants_say)
                                                 { FACTS_SELF_E5M2, FACTS_SELF_E5M2_HOPPER } };
     for (size_t n = 0; n < 2; n++) {
         facts_self_end end;
-        const fattn__gpu_like hopper = make(types[n][1], FORWARD "gauss");
-        facts_self_case_close(&scene);
-        make(types[n][0], FORWARD "gauss");
-        facts_self_case_run(&end, &scene, &hopper, FATTN__LIAR_NONE);
+        const fattn__gpu_like hopper = planted_make(types[n][1], FORWARD "gauss");
+        facts_self_case_close(&planted_scene);
+        planted_make(types[n][0], FORWARD "gauss");
+        facts_self_case_run(&end, &planted_scene, &hopper, FATTN__LIAR_NONE);
         cr_expect(end.found, "14 bits pass as fp32");
-        facts_self_case_close(&scene);
+        facts_self_case_close(&planted_scene);
     }
-}
-
-static void expect_found(fattn__gpu_like like, fattn__liar fault, facts_gate gate)
-{
-    facts_self_end end;
-    facts_self_case_run(&end, &scene, &like, fault);
-    cr_expect(end.found, "fault %d passes", fault);
-    cr_expect(end.gates[gate] > 1.0 || strcmp(end.gate, facts_gate_words[gate]) == 0,
-              "fault %d: %s is %g, %s %g of %s", fault, facts_gate_words[gate], end.gates[gate],
-              end.gate, end.ratio, end.tensor);
 }
 
 /* Without one of these gates a fault of this list would live on its fill. */
 Test(faults, are_found_by_the_gate_that_is_there_for_them)
 {
-    fattn__gpu_like right = make(FACTS_SELF_BF16, FORWARD "gauss");
-    expect_found(right, FATTN__LIAR_SCALE_1E3, FACTS_GATE_TL);
-    expect_found(right, FATTN__LIAR_O_TRUNC, FACTS_GATE_TG);
-    expect_found(right, FATTN__LIAR_P_TRUNC, FACTS_GATE_TG);
-    expect_found(right, FATTN__LIAR_ONE_ELEMENT, FACTS_GATE_T2);
-    expect_found(right, FATTN__LIAR_TILE_LOST, FACTS_GATE_T3);
-    expect_found(right, FATTN__LIAR_Q_TILE_UNWRITTEN, FACTS_GATE_POISON);
-    facts_self_case_close(&scene);
-    right = make(FACTS_SELF_BF16, FORWARD "neglse");
-    expect_found(right, FATTN__LIAR_MAX_INIT_0, FACTS_GATE_T1);
-    facts_self_case_close(&scene);
-    right = make(FACTS_SELF_BF16, BACKWARD "gauss");
-    expect_found(right, FATTN__LIAR_WORKSPACE_DIRTY, FACTS_GATE_T1);
-    facts_self_case_close(&scene);
-    right = make(FACTS_SELF_E4M3, FORWARD "gauss scales=odd");
-    expect_found(right, FATTN__LIAR_AMAX_O_LATE, FACTS_GATE_AMAX);
-    facts_self_case_close(&scene);
-    right = make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=75/140 d=64 stride=gap:8 want=stats");
-    expect_found(right, FATTN__LIAR_GAP_IGNORED, FACTS_GATE_GUARD);
-    facts_self_case_close(&scene);
+    fattn__gpu_like right = planted_make(FACTS_SELF_BF16, FORWARD "gauss");
+    planted_expect(right, FATTN__LIAR_SCALE_1E3, FACTS_GATE_TL);
+    planted_expect(right, FATTN__LIAR_O_TRUNC, FACTS_GATE_TG);
+    planted_expect(right, FATTN__LIAR_P_TRUNC, FACTS_GATE_TG);
+    planted_expect(right, FATTN__LIAR_ONE_ELEMENT, FACTS_GATE_T2);
+    planted_expect(right, FATTN__LIAR_TILE_LOST, FACTS_GATE_T3);
+    planted_expect(right, FATTN__LIAR_Q_TILE_UNWRITTEN, FACTS_GATE_POISON);
+    facts_self_case_close(&planted_scene);
+    right = planted_make(FACTS_SELF_BF16, FORWARD "neglse");
+    planted_expect(right, FATTN__LIAR_MAX_INIT_0, FACTS_GATE_T1);
+    facts_self_case_close(&planted_scene);
+    right = planted_make(FACTS_SELF_BF16, BACKWARD "gauss");
+    planted_expect(right, FATTN__LIAR_WORKSPACE_DIRTY, FACTS_GATE_T1);
+    facts_self_case_close(&planted_scene);
+    right = planted_make(FACTS_SELF_E4M3, FORWARD "gauss scales=odd");
+    planted_expect(right, FATTN__LIAR_AMAX_O_LATE, FACTS_GATE_AMAX);
+    facts_self_case_close(&planted_scene);
+    right = planted_make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=75/140 d=64 stride=gap:8 want=stats");
+    planted_expect(right, FATTN__LIAR_GAP_IGNORED, FACTS_GATE_GUARD);
+    facts_self_case_close(&planted_scene);
 }
 
 /* On one key nothing is wrong with a last row that could read a key more. */
 Test(faults, that_cannot_lie_here_are_right)
 {
     facts_self_end end;
-    const fattn__gpu_like right = make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=1/140 d=64 "
-                                                        "mask=causal_br want=stats fill=needle");
-    facts_self_case_run(&end, &scene, &right, FATTN__LIAR_CAUSAL_LOOSE);
+    const fattn__gpu_like right =
+        planted_make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=1/140 d=64 "
+                                      "mask=causal_br want=stats fill=needle");
+    facts_self_case_run(&end, &planted_scene, &right, FATTN__LIAR_CAUSAL_LOOSE);
     cr_expect_not(end.found, "bottom-right, one row");
-    facts_self_case_close(&scene);
+    facts_self_case_close(&planted_scene);
 }
 
 /* ---- the limits of the constants
@@ -209,11 +190,11 @@ static void expect_near(facts_self_type type, const near *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         facts_self_end end;
         facts_self_limits(true);
-        const fattn__gpu_like right = make(type, list[i].text);
-        facts_self_case_run(&end, &scene, &right, list[i].fault);
+        const fattn__gpu_like right = planted_make(type, list[i].text);
+        facts_self_case_run(&end, &planted_scene, &right, list[i].fault);
         cr_expect(end.found, "%s: fault %d lives, ratio %g", list[i].text, list[i].fault,
                   end.ratio);
-        facts_self_case_close(&scene);
+        facts_self_case_close(&planted_scene);
     }
     facts_self_limits(false);
 }

@@ -49,21 +49,3 @@ fref_modified modify_exactly(const void *owner, double s, const int64_t at[4])
     }
     return m;
 }
-
-fref_modified modify_in_fp32(const void *owner, double score, const int64_t at[4])
-{
-    const mod_kind kind = *(const mod_kind *)owner;
-    const float s = (float)score;
-    float value = visible(kind, at) ? s : -INFINITY, slope = visible(kind, at) ? 1.0F : 0.0F;
-    if (kind == MOD_SOFTCAP) {
-        const float t = tanhf(s / (float)CAP);
-        value = (float)CAP * t;
-        slope = 1.0F - t * t;
-    } else if (kind == MOD_TEMPERATURE) {
-        slope = 1.0F / (float)TEMPERATURE;
-        value = s * slope;
-    } else if (kind == MOD_RELPOS) {
-        value = s + (float)SLOPE * (float)(at[3] - at[2]);
-    }
-    return (fref_modified){ .value = (double)value, .slope = (double)slope };
-}

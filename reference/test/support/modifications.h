@@ -1,5 +1,4 @@
-/* Score modifications for the tests: in closed form for the reference, and in fp32 as a kernel
- * computes them. */
+/* Score modifications for the tests, in closed form. */
 #ifndef FREF_TESTING_MODIFICATIONS_H
 #define FREF_TESTING_MODIFICATIONS_H
 
@@ -18,7 +17,5 @@ extern const char *const mod_words[MOD_COUNT];
 
 /* A fref_modification; `owner` points to a mod_kind. */
 fref_modified modify_exactly(const void *owner, double score, const int64_t at[4]);
-/* The value and the slope as a kernel computes them, in fp32. */
-fref_modified modify_in_fp32(const void *owner, double score, const int64_t at[4]);
 
 #endif

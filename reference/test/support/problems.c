@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const data_fill_words[FILL_COUNT] = { "gauss", "needle", "neglse", "stair" };
-
 uint64_t random_bits(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15U;
@@ -67,7 +65,8 @@ static double not_too_large(fref_type type, double value)
     return fabs(value) > f.largest ? copysign(f.saturates ? f.largest : INFINITY, value) : value;
 }
 
-double rounded_to(fref_type type, double value)
+/* To the nearest value of the type, ties to even; subnormals kept. */
+static double rounded_to(fref_type type, double value)
 {
     if (!isfinite(value) || value == 0.0)
         return value;
@@ -75,7 +74,8 @@ double rounded_to(fref_type type, double value)
     return not_too_large(type, rint(value / bit) * bit);
 }
 
-void dense_strides(int64_t stride[4], int64_t heads, int64_t s, int64_t dim)
+/* Dense strides of [_, heads, s, dim]. */
+static void dense_strides(int64_t stride[4], int64_t heads, int64_t s, int64_t dim)
 {
     stride[3] = 1;
     stride[2] = dim;

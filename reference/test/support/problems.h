@@ -5,7 +5,6 @@
 #include <fref/fref.h>
 
 typedef enum data_fill { FILL_GAUSS, FILL_NEEDLE, FILL_NEGLSE, FILL_STAIR, FILL_COUNT } data_fill;
-extern const char *const data_fill_words[FILL_COUNT];
 
 /* Owner of a problem's inputs; dense b,h,s,d unless a test changes the strides. */
 typedef struct data {
@@ -32,15 +31,11 @@ void data_bias(data *d, const int64_t dim[4], fref_type type, double size);
 void data_answer(data *d);
 void data_destroy(data *d);
 
-/* Dense strides of [_, heads, s, dim]. */
-void dense_strides(int64_t stride[4], int64_t heads, int64_t s, int64_t dim);
 int64_t offset_of(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c);
 
 /* Element access with a decoder of its own, so that a test does not trust what it tests. */
 double element(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c);
 void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, double value);
-/* To the nearest value of the type, ties to even; subnormals kept. */
-double rounded_to(fref_type type, double value);
 double unit_roundoff_of(fref_type type);
 
 uint64_t random_bits(uint64_t *state);
