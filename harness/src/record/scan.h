@@ -1,7 +1,6 @@
 /* Finds the members of one JSON object in its text, without building the object. Rows pass through
- * the supervisor unchanged, so they need not be parsed into memory and printed again. It accepts
- * exactly valid JSON in valid UTF-8 (as jansson does, except that keys may repeat), nested at most
- * FACTS_SCAN_DEPTH deep. */
+ * the supervisor unchanged, and are not printed again. It accepts what jansson accepts; keys may
+ * repeat. */
 #ifndef FACTS_SCAN_H
 #define FACTS_SCAN_H
 
@@ -12,8 +11,6 @@
 #include "case/words/fail.h"
 
 #include "case/words/span.h"
-
-#define FACTS_SCAN_DEPTH 64
 
 typedef struct facts_member {
     facts_span key;   /* between the quotes, escapes as written */

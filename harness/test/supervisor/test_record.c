@@ -44,14 +44,14 @@ Test(scan, every_cut_of_an_object_is_refused)
 
 Test(scan, depth_is_bounded)
 {
-    char deep[1024];
+    char deep[8192];
     size_t n = (size_t)snprintf(deep, sizeof deep, "{\"a\":");
-    memset(deep + n, '[', 400);
-    memset(deep + n + 400, ']', 400);
-    deep[n + 800] = '}';
+    memset(deep + n, '[', 4000);
+    memset(deep + n + 4000, ']', 4000);
+    deep[n + 8000] = '}';
     facts_member members[2];
     size_t count;
-    cr_expect_not(facts_scan_object(deep, n + 801, members, 2, &count));
+    cr_expect_not(facts_scan_object(deep, n + 8001, members, 2, &count));
 }
 
 Test(scan, more_members_than_room_are_counted_not_written)
