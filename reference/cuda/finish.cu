@@ -73,7 +73,7 @@ struct destination {
     double *value, *sigma, *bound;
 };
 
-__device__ __forceinline__ void store(double *array, int64_t at, double value)
+__device__ __forceinline__ void store_value(double *array, int64_t at, double value)
 {
     if (array != nullptr)
         array[at] = value;
@@ -87,9 +87,9 @@ __device__ __forceinline__ void store_batch(const destination &to, const answer 
     for (int i = 0; i < BATCH; i++) {
         if (n + i * LANES >= dim)
             return;
-        store(to.value, at + n + i * LANES, e[i].value);
-        store(to.sigma, at + n + i * LANES, e[i].sigma);
-        store(to.bound, at + n + i * LANES, e[i].bound);
+        store_value(to.value, at + n + i * LANES, e[i].value);
+        store_value(to.sigma, at + n + i * LANES, e[i].sigma);
+        store_value(to.bound, at + n + i * LANES, e[i].bound);
     }
 }
 
@@ -152,8 +152,8 @@ __device__ __forceinline__ void finish_row(const finished &w, const fref__facts 
     const double nu = degrees_of_freedom(all, f.neff, o.per_channel, o.dim);
     if (w.lane != 0 || !w.has)
         return;
-    store(o.neff, o.out, f.dead ? 0.0 : f.neff);
-    store(o.nu, o.out, f.dead ? 0.0 : o.as_one ? 1.0 : nu);
+    store_value(o.neff, o.out, f.dead ? 0.0 : f.neff);
+    store_value(o.nu, o.out, f.dead ? 0.0 : o.as_one ? 1.0 : nu);
 }
 
 /* What one row's elements of O have in common. */
@@ -437,8 +437,8 @@ __device__ __forceinline__ void finish_keys(const fref__call &c, const finished 
     const double nu = degrees_of_freedom(all, neff, c.channels[k.of_v][head], k.dim);
     if (w.lane != 0 || !w.has)
         return;
-    store(k.neff, out, live ? neff : 0.0);
-    store(k.nu, out, live ? nu : 0.0);
+    store_value(k.neff, out, live ? neff : 0.0);
+    store_value(k.nu, out, live ? nu : 0.0);
 }
 
 } // namespace fref

@@ -152,7 +152,7 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
     }
 }
 
-__device__ __forceinline__ void rescale(exponentials *e, double by)
+__device__ __forceinline__ void scale_by(exponentials *e, double by)
 {
     const double squared = by * by;
     e->sum *= by;
@@ -243,7 +243,7 @@ __device__ __forceinline__ void raise_row(const fref__call &c, const row &w, dou
 __device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int j,
                                           double by)
 {
-    rescale(e, by);
+    scale_by(e, by);
     for (int n = w.keys.first + (int)(threadIdx.x % 32); n < j && !c.keeps_scores; n += 32)
         c.x[w.score + n] *= by;
 }
@@ -290,7 +290,7 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *s
     finish_measure(m, c, w);
     if (m->dead)
         return e;
-    rescale(&e, exp(*shift - m->max));
+    scale_by(&e, exp(*shift - m->max));
     finish_exponentials(&e, *m);
     return e;
 }

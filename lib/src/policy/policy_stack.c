@@ -193,13 +193,14 @@ fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(
 
 int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT])
 {
+    const bool on_cpu = context->kind == FATTN_DEVICE_CPU;
     int count = 0;
     for (int i = 0; top != NULL && i < top->order_count; i++) {
-        if (fattn__engine_for(context, (fattn_backend)top->order[i]) != NULL)
+        if (on_cpu == (top->order[i] == FATTN_BACKEND_CPU))
             out[count++] = top->order[i];
     }
     if (count == 0)
-        out[count++] = context->kind == FATTN_DEVICE_CPU ? FATTN_BACKEND_CPU : FATTN_BACKEND_CUDNN;
+        out[count++] = on_cpu ? FATTN_BACKEND_CPU : FATTN_BACKEND_CUDNN;
     return count;
 }
 

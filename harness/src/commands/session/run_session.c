@@ -187,8 +187,8 @@ static void on_tick(void *context, size_t done, size_t planned, int live)
         facts_progress_show(&s->progress, done, planned, live);
 }
 
-void facts_session_expect(void *context, size_t target, size_t work, facts_verdict verdict,
-                          const facts_line *row, facts_expected_row *out)
+static void expect(void *context, size_t target, size_t work, facts_verdict verdict,
+                   const facts_line *row, facts_expected_row *out)
 {
     facts_session *s = context;
     const facts_target *t = &s->targets.at[target];
@@ -255,7 +255,7 @@ static void fill_order(facts_session *s)
         .on_row = on_row,
         .on_ready = on_ready,
         .on_tick = on_tick,
-        .expect = facts_session_expect,
+        .expect = expect,
     };
 }
 

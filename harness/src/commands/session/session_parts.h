@@ -11,8 +11,5 @@ int facts_session_open_record(facts_session *session);
 void facts_session_end_record(facts_session *session);
 /* After --resume: counts the whole record again. False: errno has the reason. */
 bool facts_session_recount(facts_session *session);
-/* facts_order.expect of a session. */
-void facts_session_expect(void *session, size_t target, size_t work, facts_verdict verdict,
-                          const facts_line *row, facts_expected_row *out);
 
 #endif

@@ -38,7 +38,7 @@ static bool recount_row(void *context, const facts_line *line)
     if (!found || verdict == FACTS_VERDICT_COUNT || target == s->targets.count)
         return true;
     facts_expected_row expected = { .unexpected = false };
-    facts_session_expect(s, target, found->work, verdict, line, &expected);
+    s->order.expect(s, target, found->work, verdict, line, &expected);
     facts_tally_add(&s->tally, target, found->work, line, verdict, &expected);
     return true;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
 #include "numbers/expect/expect_arrays.h"
@@ -233,4 +234,23 @@ void facts_runs_judge(facts_runs *r)
     judge_dropout(r);
     judge_overruns(r);
     facts_spend(before);
+}
+
+/* Each timed launch overwrites the answers of the previous one, so only the last answers can be
+ * compared. */
+void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *),
+                     void *argument)
+{
+    char how[80];
+    snprintf(how, sizeof how, "the first run and the last of %d timed launches",
+             FACTS_TIMED_LAUNCHES);
+    const facts_spent before = facts_spend(FACTS_SPENT_TIME);
+    const bool timed =
+        facts_runs_check(r,
+                         fattn_stream_time(r->worker->context, r->worker->stream, launch, argument,
+                                           FACTS_TIMED_LAUNCHES, &r->out->exec_us),
+                         NULL);
+    facts_spend(before);
+    if (timed && facts_runs_fetch(r, FACTS_PATTERN_B))
+        facts_runs_compare(r, how);
 }

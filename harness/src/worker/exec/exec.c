@@ -33,13 +33,6 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend,
     return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
 }
 
-int32_t facts_exec_repeats(const facts_runs *r)
-{
-    const int32_t least = r->worker->device == FACTS_DEVICE_GPU ? FACTS_RUNS_ON_A_GPU : 2;
-    return (r->problem->repeat > least ? r->problem->repeat : least) -
-           1; /* the first run is one of them */
-}
-
 /* A case whose buffers are larger than this does not get them twice. */
 #define MOVED_MOST ((size_t)256 << 20)
 
@@ -82,7 +75,7 @@ static bool run_again(facts_runs *r, const char *how)
 
 static void run_eager(facts_runs *r)
 {
-    const int32_t times = facts_exec_repeats(r);
+    const int32_t times = facts_runs_repeats(r);
     char how[80];
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
         snprintf(how, sizeof how, "two runs over different memory, run 1 and run %d of %d", i + 2,

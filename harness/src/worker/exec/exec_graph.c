@@ -140,7 +140,7 @@ void facts_exec_graph(facts_runs *r)
     fattn_graph *graph = record(r, &r->call);
     if (!graph)
         return;
-    const int32_t times = facts_exec_repeats(r) > 2 ? facts_exec_repeats(r) : 2;
+    const int32_t times = facts_runs_repeats(r) > 2 ? facts_runs_repeats(r) : 2;
     char how[80];
     for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
         snprintf(how, sizeof how, "a plain run and a replay of the graph, %d of %d", i + 1, times);

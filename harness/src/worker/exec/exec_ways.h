@@ -5,8 +5,6 @@
 
 #include "runs.h"
 
-int32_t facts_exec_repeats(const facts_runs *runs);
-
 void facts_exec_graph(facts_runs *runs); /* exec_graph.c: captured, updated, native */
 void facts_exec_overridden(
     facts_runs *runs); /* exec_override.c: a plan of a larger shape, run with this one */

@@ -140,25 +140,6 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     return facts_runs_fetch(r, pattern);
 }
 
-/* Each timed launch overwrites the answers of the previous one, so only the last answers can be
- * compared. */
-void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *),
-                     void *argument)
-{
-    char how[80];
-    snprintf(how, sizeof how, "the first run and the last of %d timed launches",
-             FACTS_TIMED_LAUNCHES);
-    const facts_spent before = facts_spend(FACTS_SPENT_TIME);
-    const bool timed =
-        facts_runs_check(r,
-                         fattn_stream_time(r->worker->context, r->worker->stream, launch, argument,
-                                           FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-                         NULL);
-    facts_spend(before);
-    if (timed && facts_runs_fetch(r, FACTS_PATTERN_B))
-        facts_runs_compare(r, how);
-}
-
 /* ---- before the first run
  * ---------------------------------------------------------------------------------------------------
  */
@@ -200,6 +181,13 @@ bool facts_runs_ready(facts_runs *r)
     }
     facts_spend(before);
     return ready;
+}
+
+int32_t facts_runs_repeats(const facts_runs *r)
+{
+    const int32_t least = r->worker->device == FACTS_DEVICE_GPU ? FACTS_RUNS_ON_A_GPU : 2;
+    return (r->problem->repeat > least ? r->problem->repeat : least) -
+           1; /* the first run is one of them */
 }
 
 bool facts_runs_over(const facts_runs *r)

@@ -49,6 +49,8 @@ void facts_runs_time(facts_runs *runs, fattn_status (*launch)(void *, struct CUs
 /* Compares the outputs fetched last (poison B) with those of the first run. `how` says how the run
  * differed. */
 void facts_runs_compare(facts_runs *runs, const char *how);
+/* How many runs follow the first. */
+int32_t facts_runs_repeats(const facts_runs *runs);
 /* Can no further run change the verdict? */
 bool facts_runs_over(const facts_runs *runs);
 /* Compares the outputs fetched last only with the reference, because another engine wrote them. */

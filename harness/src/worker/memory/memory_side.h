@@ -38,14 +38,6 @@ struct facts_side {
 
 extern const facts_side facts_side_host, facts_side_gpu;
 
-/* Allocates device memory for a set. That of the first set may be memory that an earlier case
- * freed. */
-fattn_status facts_memory_make(void **out, facts_memory *memory, const facts_set *set,
-                               size_t bytes);
-void facts_memory_release(const facts_memory *memory, void *buffer);
-/* Copies to the host; on the GPU the bytes are complete after facts_gpu_watch_end. */
-fattn_status facts_memory_read(facts_memory *memory, void *to_host, const void *from, size_t bytes);
-
 /* The tensors of a block, as stored or as views (numbers/fill/seen.h) at the place of the bytes;
  * and their number. */
 typedef struct facts_list {
