@@ -2,7 +2,6 @@
 """Times FACTS: ci/bench.py SUBCOMMAND [ARGUMENT...]; `ci/bench.py SUBCOMMAND --help` says what it needs.
 
     run       a suite with an empty folder of plans, and with a full one, beside cudnn-frontend's own test
-    oracle    the comparison on a GPU: fill, reference, compare
     torch     FACTS beside PyTorch on one GPU
     frontend  ragged sequences and paged keys, in FACTS, cudnn-frontend and PyTorch
 
@@ -14,7 +13,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
-NAMES = ("run", "oracle", "torch", "frontend")
+NAMES = ("run", "torch", "frontend")
 
 
 def main(args):

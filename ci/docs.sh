@@ -5,7 +5,7 @@ docs_help() {
     cat <<'EOF'
 The documentation as a site: build/docs/index.html, which a browser opens without a server.
 
-  ./facts docs         prints the pages that are not in git (commands, API, known failures, catalogue, coverage) and
+  ./facts docs         prints the pages that are not in git (commands, API, known failures, catalogue) and
                        builds the site; the first time pinned packages of Sphinx are downloaded (22 MB)
   ./facts docs --help  prints this text
 EOF

@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "reports"), str(Path(__file__).parent)]
 
 import catalogue
-import coverage
 import readme
 from facts_reports.known import known
 from facts_reports.read import predicate, reader
@@ -46,20 +45,7 @@ def _catalogue(store, args):
     return OK if reproduced else FINDINGS
 
 
-def _coverage(store, _):
-    shown, lacking = coverage.table(store)
-    print(shown, end="")
-    return FINDINGS if lacking else OK
-
-
-PAGES = {
-    "readme": (_readme, "README's table: cases of each cuDNN version, by their worst answer"),
-    "coverage": (
-        _coverage,
-        "each key and value of the case language: its cases, and the versions that decided and ran it",
-    ),
-    "catalogue": (_catalogue, "which failures of cases/known the records reproduce"),
-}
+PAGES = {"readme": _readme, "catalogue": _catalogue}
 
 
 def main(argv=None):
@@ -67,23 +53,18 @@ def main(argv=None):
         prog="ci/docs/page.py",
         description="Prints a page of this project's documentation from records, as Markdown.",
     )
-    pages = parser.add_subparsers(dest="page", required=True)
-    for name, (_, what) in PAGES.items():
-        page = pages.add_parser(name, help=what)
-        page.add_argument(
-            "records", metavar="RECORD", nargs="+", help="a record, or a folder of records"
-        )
-        page.add_argument(
-            "--known",
-            type=Path,
-            default=ROOT / "cases/known",
-            help=argparse.SUPPRESS if name != "catalogue" else "the folder of known failures",
-        )
+    parser.add_argument("page", choices=PAGES)
+    parser.add_argument(
+        "records", metavar="RECORD", nargs="+", help="a record, or a folder of records"
+    )
+    parser.add_argument(
+        "--known", type=Path, default=ROOT / "cases/known", help="the folder of known failures"
+    )
     args = parser.parse_args(argv)
     try:
         store = load(args.records)
         reader.warn(store.files, parser.prog)
-        return PAGES[args.page][0](store, args)
+        return PAGES[args.page](store, args)
     except (
         reader.InputError,
         predicate.PredicateError,

@@ -31,7 +31,6 @@ PRINTED = {
     "api-cpp.md": [sys.executable, f"{HERE}/api.py", "cpp"],
     "api-python.md": [sys.executable, f"{HERE}/api.py", "python"],
     "api-reference.md": [sys.executable, f"{HERE}/api.py", "reference"],
-    "coverage.md": [sys.executable, f"{HERE}/page.py", "coverage", EXAMPLES, "reports/catalogue"],
     "catalogue.md": [
         sys.executable,
         f"{HERE}/page.py",
