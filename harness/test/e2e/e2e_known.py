@@ -151,6 +151,39 @@ class Known(e2e.TestCase):
             done = e2e.facts("decide", case, *where)
             self.assertIn(words, done.out)
 
+    def test_what_is_known_is_asked_by_case_by_version_and_between_versions(self):
+        case = "pass=bwd dtype=bf16 b=1 h=1 s=704 d=64 fill=neglse"
+        name = "bwd-nan-negative-lse-skv-mod128-eq-64"
+        build = e2e.need(e2e.OLD).name
+        done = e2e.facts("known", case, "--cudnn", build)
+        self.assertStatus(done, 0)
+        for words in (f"fixed in 9.26.0 ({name})", "seen with this version", "sent by pytorch"):
+            self.assertIn(words, done.out)
+        (line,) = e2e.facts("known", case, "--cudnn", build, "--json").out.splitlines()
+        known = json.loads(line)["known"]
+        self.assertEqual((known["id"], known["sure"], known["such_data"]), (name, "seen", True))
+        for words, held in (
+            ("--cudnn 9.20.0 --device h100-sxm", True),
+            ("--cudnn 9.26.0 --device h100-sxm", False),
+            ("--cudnn 9.20.0 --device sm100-spec", False),
+        ):
+            done = e2e.facts("known", *words.split(), "--json")
+            self.assertEqual(f'"id": "{name}"' in done.out, held, words)
+        done = e2e.facts("known", "--between", "9.20.0", "9.28.1", "--device", "h100-sxm")
+        begins, ends = done.out.split("ends from 9.20.0 to 9.28.1: ")
+        self.assertRegex(begins, r"^begins from 9.20.0 to 9.28.1: \d+ failures")
+        self.assertIn("  bwd-plan-segfault-b1-hq1-sq1 ", begins)
+        self.assertIn(f"  {name} ", ends)
+
+    def test_a_check_lists_what_it_asked_and_counts_what_needs_a_gpu(self):
+        home = self.home()
+        wrong = CRASH.replace("crash", "wrong").replace("ask: never\n", "")
+        self.write("home/cases/known/wrong.known", wrong)
+        done = self.check(home, e2e.NEW)
+        self.assertIn("asking 1 entry: ends\n", done.err)
+        self.assertIn("still fails: ends: cuDNN ends the process.\n", done.out)
+        self.assertIn("0 got no answer; 1 needs a GPU (cuDNN 9.27.0)", done.out)
+
 
 if __name__ == "__main__":
     unittest.main()

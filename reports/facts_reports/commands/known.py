@@ -1,10 +1,10 @@
-"""`facts known list | show | check | propose | note`: the known failures on the command line."""
+"""`facts known CASE | list | show | check | propose | note`: the known failures on the command line."""
 
 import json
 import sys
 from pathlib import Path
 
-from ..known import known, observe, pages, propose
+from ..known import known, knowledge, observe, pages, propose
 from ..read import files, reader, text
 from ..read.predicate import nearest
 from ..read.store import load
@@ -16,13 +16,38 @@ COMMAND = Command(
     "known",
     options("""
     cudnn device output jobs overwrite timeout pinned-only
-    --json         list: print one JSON object a line
+    --between A B  what begins and what ends from one version to another
+    --json         print one JSON object a line
     --write        check, propose: write into cases/known instead of printing the difference
     --source TEXT  note: the record or report that shows the observation
     """),
-    ("facts known list --cudnn 9.27.0", "facts known check --cudnn 9.28.1 --device 0 --write"),
-    needs="|".join(TASKS),
+    (
+        "facts known 'pass=bwd s=704 d=64 fill=neglse' --cudnn 9.20.0",
+        "facts known check --cudnn 9.28.1 --device 0 --write",
+    ),
 )
+
+
+def _sm(args):
+    """The architecture of --device, 0: not given."""
+    if not args.device:
+        return 0
+    device, *_ = asking.rows("devices", "--device", args.device)
+    if not device[2].isdigit():
+        raise UsageError(f"--device {args.device[:60]}: give a described device, such as h100-sxm")
+    return int(device[2])
+
+
+def _version(word, what):
+    if not word[:1].isdigit():
+        raise UsageError(f"{what} {word[:60]}: give a version, such as 9.28.1")
+    return known.number(word)
+
+
+def _holds(failure, version, sm):
+    one = knowledge.line(failure)
+    within = any(knowledge.within(version, r) for r in one["ranges"])
+    return within and knowledge.how_sure(one, version, sm) != ""
 
 
 def _list(entries, args):
@@ -31,54 +56,92 @@ def _list(entries, args):
         raise UsageError(
             f'`facts known list` takes no "{word}"; one failure: facts known show {word}'
         )
-    if args.cudnn and not args.cudnn[0].isdigit():
-        raise UsageError(f"list: --cudnn {args.cudnn[:60]}: give a version, such as 9.28.1")
-    shown = [
-        e
-        for e in entries
-        if e.failures and (not args.cudnn or any(observe.holds(f, args.cudnn) for f in e.failures))
-    ]
-    for entry in shown:
+    version, sm = _version(args.cudnn, "list: --cudnn") if args.cudnn else 0, _sm(args)
+    shown = {e.name: [f for f in e.failures if _holds(f, version, sm)] for e in entries}
+    entries = [e for e in entries if shown[e.name]]
+    if args.json:
+        for failure in (f for e in entries for f in shown[e.name]):
+            print(json.dumps(knowledge.line(failure), ensure_ascii=False))
+        return OK
+    for entry in entries:
         guarded = any(f.guarded for f in entry.failures)
-        if args.json:
-            print(
-                json.dumps(
-                    {
-                        "id": entry.name,
-                        "title": entry.title,
-                        "kind": entry.kind,
-                        "contract": " ".join(entry.claim("contract")[0]),
-                        "sent_by": entry.claim("sent-by")[0],
-                        "links": entry.links,
-                        "guarded": guarded,
-                        "failures": [
-                            {
-                                "label": f.label,
-                                "verdict": f.verdicts,
-                                "when": f.when,
-                                "data": f.data,
-                                "engine": f.fields.get("engine", "any"),
-                                "sm": f.fields.get("sm", ""),
-                                "suspected": f.fields.get("suspected", ""),
-                                "ranges": [
-                                    [known.word(a), known.word(b) if b else ""] for a, b in f.ranges
-                                ],
-                            }
-                            for f in entry.failures
-                        ],
-                    }
-                )
-            )
-        else:
-            print(
-                f"{entry.name:46} {'guarded' if guarded else '       '}  {pages.all_versions(entry.failures)}\n    {_kind(entry)}{entry.title}"
-            )
-    if not args.json:
         print(
-            pages.counted(shown) + (f": known in {args.cudnn}" if args.cudnn else ""),
-            file=sys.stderr,
+            f"{entry.name:46} {'guarded' if guarded else '       '}  {pages.all_versions(entry.failures)}\n    {_kind(entry)}{entry.title}"
         )
+    where = f": known in {args.cudnn}" if args.cudnn else ""
+    print(
+        pages.counted(entries) + where + (f" on {args.device}" if args.device else ""),
+        file=sys.stderr,
+    )
     return OK
+
+
+def _between(entries, args):
+    """What begins and what ends from one version to another."""
+    before, after = (_version(word, "--between") for word in args.between)
+    sm, changed = _sm(args), {"begins": [], "ends": []}
+    for entry in entries:
+        old, new = (any(_holds(f, v, sm) for f in entry.failures) for v in (before, after))
+        if old != new:
+            changed["begins" if new else "ends"].append(entry)
+    for change, some in changed.items():
+        some.sort(key=lambda e: min(map(_rank, e.failures)))
+        if not args.json:
+            print(f"{change} from {' to '.join(args.between)}: {pages.counted(some)}")
+        for entry in some:
+            if args.json:
+                verdicts = list(dict.fromkeys(v for f in entry.failures for v in f.verdicts))
+                said = {"change": change, "id": entry.name, "title": entry.title}
+                print(json.dumps({**said, "kind": entry.kind, "verdict": verdicts}))
+            else:
+                print(
+                    f"  {entry.name:46} {pages.all_versions(entry.failures)}\n      {_kind(entry)}{entry.title}"
+                )
+    return OK
+
+
+def _of(entries, args):
+    """What is known of cases, of each version and device that is asked."""
+    found = knowledge.lines(entries)
+    words = args.given("cudnn", "jobs", "timeout", "pinned-only", "output", "overwrite")
+    device = args.device or "h100-sxm"
+    _, record = asking.asked("decide", args.words, *words, "--device", device)
+    store = load([record])
+    for _, row in store.rows("outcome<>'missing'"):
+        refused = row["verdict"] == "unsupported"
+        engine = row.get("engine")
+        speak = knowledge.known_of(found, row["case"], row["cudnn"], row["sm"], engine)
+        if args.json:
+            for one in speak:
+                where = {key: row[key] for key in ("case", "cudnn", "device", "verdict")}
+                print(json.dumps({**where, "known": one}, ensure_ascii=False))
+            continue
+        print(f"{row['case']}\n  cuDNN {row['cudnn']} on {row['device']}: {row['verdict']}")
+        if refused and (row.get("reason") or {}).get("class") != "policy":
+            speak = []
+        for one in speak:
+            print(f"    {knowledge.sentence(one)}\n      {_about(one)}")
+            if one["remedy"]:
+                print(f"      instead: {one['remedy']}")
+        if not speak:
+            print("    nothing is known of it")
+    return OK
+
+
+_SURE = {
+    "seen": "seen with this version on this architecture",
+    "between": "between two versions that were seen",
+    "later": "nobody saw a later version right",
+    "suspected": "not asked on this architecture, which has the same engine",
+    "open": "the version or the architecture is not known",
+}
+
+
+def _about(one):
+    """How sure it is, the contract, who sends such calls."""
+    senders = [word for word in one["sent_by"] if word != "nobody"]
+    parts = [_SURE[one["sure"]], f"contract: {one['contract']}", one["kind"]]
+    return "; ".join(parts + [f"sent by {' '.join(senders)}"] * bool(senders))
 
 
 def _kind(entry):
@@ -119,7 +182,8 @@ def _words(args, *names):
 
 
 def _ask(entries, args):
-    """The record of the failures' cases, which have guards off, and their controls. Described devices only decide and compile; a GPU runs every engine."""
+    """(entries that are asked, record of their cases, which have guards off, and their controls). Described devices only decide and compile; a GPU runs
+    every engine."""
     devices = asking.devices("known", args.device)
     described = asking.are_described(devices)
     chosen = [_find(entries, word.partition("/")[0]) for word in args.words]
@@ -132,22 +196,32 @@ def _ask(entries, args):
                 e for e in chosen if any(set(f.verdicts) & set(known.DECIDED) for f in e.failures)
             ]
         # A case that hangs can disable the GPU, so those come last.
-        chosen.sort(key=lambda e: any("hang" in f.verdicts for f in e.failures))
+        has = {e.name: {v for f in e.failures for v in f.verdicts} for e in chosen}
+        chosen.sort(key=lambda e: ("hang" in has[e.name], "crash" not in has[e.name]))
         names = [e.name for e in chosen]
+    print(
+        f"asking {text.count(len(chosen), 'entry', 'entries')}: {' '.join(names)}", file=sys.stderr
+    )
     words = args.given("cudnn", "output", "jobs", "overwrite", "timeout", "pinned-only")
     words += ["--device", devices, "--with", "engine=all", *(["--plan"] if described else [])]
     _, record = asking.asked(
         "decide" if described else "run", [f"regress/{name}" for name in names], *words
     )
     asking.say(record)
-    return [record]
+    return chosen, [record]
+
+
+def _rank(failure):
+    return knowledge.rank(knowledge.line(failure))
 
 
 def _check(entries, args):
     records = [word for word in args.words if reader.is_record_name(word)]
     if records and len(records) < len(args.words):
         raise UsageError("check: give records, or names of failures, not both")
-    records = records or _ask(entries, args)
+    asked = entries
+    if not records:
+        asked, records = _ask(entries, args)
     store = load(records)
     reader.warn(store.files, "facts known")
     doubts = []
@@ -181,13 +255,19 @@ def _check(entries, args):
                 f"{one.failure.name}: suspected on {one.device}, and cuDNN {one.version} {'fails' if one.fails else 'is right'} there: move the architecture in the file",
                 file=sys.stderr,
             )
-    fails, right, unasked = observe.summary(entries, seen, versions)
+    fails, right, unasked = observe.summary(asked, seen, versions)
+    for entry in sorted(asked, key=lambda e: min(map(_rank, e.failures), default=())):
+        for word, names in (("still fails", fails), ("no longer fails", right)):
+            if entry.name in names:
+                print(f"{word}: {entry.name}: {_kind(entry)}{entry.title}")
+    if asked is not entries and unasked:
+        print("no answer: " + " ".join(sorted(unasked)))
+    need = sum(map(len, observe.summary(entries, seen, versions))) - len(fails | right | unasked)
     print(
         observe.told_by_kind(entries, fails, right, unasked)
+        + (f"; {text.count(need, 'needs a GPU', 'need a GPU')}" if need and not args.words else "")
         + (f" (cuDNN {', '.join(versions)})" if versions else "")
     )
-    if right:
-        print("no longer fails: " + " ".join(sorted(right)))
     if wrong:
         return FINDINGS
     return OK if store.complete() else INCOMPLETE
@@ -238,14 +318,23 @@ def folder():
 
 
 def _known(args):
-    task = args.words.pop(0)
-    if task not in TASKS:
+    task = args.words[0] if args.words else "list"
+    given = args.between or args.cudnn or args.device or args.json
+    if not args.words and not given:
+        raise UsageError(f"CASE|{'|'.join(TASKS)} is missing")
+    if args.between and args.words:
+        raise UsageError(f'--between takes no "{task[:60]}"')
+    if task not in TASKS and "=" not in task:
         raise UsageError(
-            f'"{task[:60]}" is none of {", ".join(TASKS)}; did you mean {nearest(task, TASKS)}?'
+            f'"{task[:60]}" is no case and none of {", ".join(TASKS)}; did you mean {nearest(task, TASKS)}?'
         )
+    run = {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}
+    if args.between:
+        run = {"list": _between}
+    if task in run:
+        args.words = args.words[1:]
     try:
-        run = {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}
-        return run[task](known.load(folder()), args)
+        return run.get(task, _of)(known.load(folder()), args)
     except (known.KnownError, reader.InputError) as error:
         return COMMAND.fail(text.line(str(error), 1000), BAD_INPUT)
 

@@ -219,11 +219,11 @@ def _number(word):
     return number(word or "0")
 
 
-def _within(version, span):
+def within(version, span):
     return not version or _number(span["from"]) <= version < (_number(span["to"]) or 10**6)
 
 
-def _sure(one, version, sm):
+def how_sure(one, version, sm):
     """How sure; "": it does not hold on this architecture. Version or architecture 0: not known."""
     if not version or not sm:
         return "open"
@@ -240,9 +240,9 @@ def _sure(one, version, sm):
 def speaks(one, get, version, sm, engine=None):
     """(how sure, does the case have such data, fixed in) if this failure speaks of a case; None otherwise. `get` answers with what the case says,
     and None for what is not known."""
-    sure = _sure(one, version, sm)
-    span = next((r for r in reversed(one["ranges"]) if _within(version, r)), None)
-    spans = [e for e in one["engines"] if _within(version, e)]
+    sure = how_sure(one, version, sm)
+    span = next((r for r in reversed(one["ranges"]) if within(version, r)), None)
+    spans = [e for e in one["engines"] if within(version, e)]
     if not sure or span is None or not one["problem"] or (one["engines"] and not spans):
         return None
     if spans and engine is not None and engine not in [e["engine"] for e in spans]:
@@ -279,6 +279,12 @@ def known_of(found, case, cudnn, sm, engine=None, config=None):
             sure, such, fixed = answer
             out.append({**one, "such_data": such, "sure": sure, "fixed": fixed})
     return sorted(out, key=lambda one: (not one["such_data"], not one["serious"]))
+
+
+def rank(one):
+    """Its place in a list: the serious ones first, and among these crashes and hangs."""
+    order = list(SAYS)
+    return not one["serious"], min(order.index(verdict) for verdict in one["verdict"])
 
 
 def sentence(one):

@@ -93,8 +93,8 @@ typedef struct facts_options {
       "compare the support rules of other projects with cuDNN's answers", NULL, NULL)              \
     X(EXPECT, "expect", facts_command_python, "golden [check|add]",                                \
       "print, compare or extend the golden matrix of supported cases", NULL, NULL)                 \
-    X(KNOWN, "known", facts_command_python, "list|show|check|propose|note [...]",                  \
-      "list, show and check known failures, or add one", NULL, NULL)                               \
+    X(KNOWN, "known", facts_command_python, "CASE|list|show|check|propose|note [...]",             \
+      "show what is known of a case; list, show and check known failures", NULL, NULL)             \
     X(MERGE, "merge", facts_command_python, "IN...", "merge records and list missing rows", NULL,  \
       NULL)                                                                                        \
     X(SELF, "self", facts_command_self, "[SUITES...]",                                             \
