@@ -130,13 +130,14 @@ const gpu_image emulated_image = { image_data, sizeof image_data, "emulated" };
 
 static int current_context;
 
+template <class... ARGUMENTS> static int do_nothing(ARGUMENTS...)
+{
+    return 0;
+}
+
 static int context_get(struct CUctx_st **out)
 {
     *out = (struct CUctx_st *)(void *)&current_context;
-    return 0;
-}
-static int context_set(struct CUctx_st *)
-{
     return 0;
 }
 static int context_device(int *out)
@@ -254,18 +255,10 @@ static int fetch(void *to, gpu_address from, size_t bytes, struct CUstream_st *)
 {
     return copy_to_host(to, from, bytes);
 }
-static int stream_synchronize(struct CUstream_st *)
-{
-    return 0;
-}
 
 static int module_load(struct CUmod_st **out, const void *image)
 {
     *out = (struct CUmod_st *)(uintptr_t)image;
-    return 0;
-}
-static int module_unload(struct CUmod_st *)
-{
     return 0;
 }
 static int module_function(struct CUfunc_st **out, struct CUmod_st *, const char *name)
@@ -276,10 +269,6 @@ static int module_function(struct CUfunc_st **out, struct CUmod_st *, const char
             return 0;
         }
     return NOT_FOUND;
-}
-static int function_set(struct CUfunc_st *, int, int)
-{
-    return 0;
 }
 static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned threads,
                   unsigned, unsigned, unsigned shared_bytes, struct CUstream_st *, void **arguments,
@@ -310,7 +299,7 @@ gpu_driver *emulated_driver(void)
     driver.error_name = error_text;
     driver.error_string = error_text;
     driver.context_get = context_get;
-    driver.context_set = context_set;
+    driver.context_set = do_nothing;
     driver.context_device = context_device;
     driver.device_attribute = device_attribute;
     driver.memory_alloc = memory_alloc;
@@ -323,11 +312,11 @@ gpu_driver *emulated_driver(void)
     driver.copy_to_host = copy_to_host;
     driver.send = send;
     driver.fetch = fetch;
-    driver.stream_synchronize = stream_synchronize;
+    driver.stream_synchronize = do_nothing;
     driver.module_load = module_load;
-    driver.module_unload = module_unload;
+    driver.module_unload = do_nothing;
     driver.module_function = module_function;
-    driver.function_set = function_set;
+    driver.function_set = do_nothing;
     driver.launch = launch;
     return &driver;
 }

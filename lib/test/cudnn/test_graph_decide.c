@@ -28,45 +28,15 @@ typedef struct row {
 
 /* In each spelling. */
 static const row rows[] = {
-    ROW("plain", FWD, BWD, .alibi = 0),
-    ROW("f16", FWD, BWD, .dtype = FATTN_F16),
     ROW("f32", "1", "unsupported: ", .dtype = FATTN_F32),
-    ROW("stats", FWD, NULL, .outputs = FATTN_WANT_STATS),
     ROW("max and sum_exp", FWD, NULL, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
-    ROW("scale", FWD, BWD, .has_attn_scale = 1, .attn_scale = 0.5),
-    ROW("causal", FWD, BWD, .has_right = 1),
     ROW("causal_br", FWD, BWD, CROSS, BOTTOM_RIGHT),
-    ROW("window 40:0", FWD, BWD, WINDOW),
     ROW("window 40:3", FWD, BWD, WINDOW, .window_right = 3),
-    ROW("window 40:inf", FWD, BWD, .has_left = 1, .window_left = 40),
-    ROW("window inf:3", FWD, BWD, .has_right = 1, .window_right = 3),
-    ROW("window 40:0 br", FWD, BWD, CROSS, WINDOW, .align = FATTN_BOTTOM_RIGHT),
-    ROW("padding", FWD, BWD, .padding = 1),
-    ROW("padding causal", FWD, BWD, .padding = 1, .has_right = 1),
     ROW("padding causal_br", FWD, BWD, CROSS, .padding = 1, BOTTOM_RIGHT),
-    ROW("padding window tl", FWD, BWD, .padding = 1, WINDOW),
     ROW("padding window br", FWD, BWD, CROSS, .padding = 1, WINDOW, .window_right = 3,
         .align = FATTN_BOTTOM_RIGHT),
-    ROW("grouped", FWD, BWD, .heads_k = 2),
     ROW("hk != hv", FWD, BWD, .heads_k = 4, .heads_v = 2),
-    ROW("only V grouped", FWD, BWD, .heads_k = 8, .heads_v = 2),
-    ROW("keys broadcast over b", FWD, BWD, .k_strides = STRIDES(0, 128, 1024),
-        .v_strides = STRIDES(0, 128, 1024)),
     ROW("keys broadcast over h", FWD, BWD, .k_strides = STRIDES(512 * 128, 0, 128)),
-    ROW("sbhd", FWD, BWD, .q_strides = STRIDES(1024, 128, 2048),
-        .k_strides = STRIDES(1024, 128, 2048)),
-    ROW("bhsd", FWD, BWD, .q_strides = STRIDES(8 * 512 * 128, 512 * 128, 128)),
-    ROW("bs3hd", FWD, BWD, .q_strides = STRIDES(512 * 3072, 128, 3072),
-        .k_strides = STRIDES(512 * 3072, 128, 3072)),
-    ROW("d 64", FWD, BWD, .dim_qk = 64),
-    ROW("d 72", FWD, BWD, .dim_qk = 72),
-    ROW("d 256", "2,1", "6", .dim_qk = 256),
-    ROW("d 192/128", "2,1", "6", .dim_qk = 192, .dim_v = 128),
-    ROW("d 512", "1", NULL, .dim_qk = 512),
-    ROW("decode", "1", "6,7", .seq_q = 1),
-    ROW("s 1", "1", "6,7", .seq_q = 1, .seq_kv = 1),
-    ROW("odd lengths", FWD, BWD, .seq_q = 100, .seq_kv = 97),
-    ROW("repeating", NULL, BWD, .deterministic = 1),
     ROW("repeating, grouped, padding, causal", NULL, BWD, .deterministic = 1, .heads_k = 2,
         .padding = 1, .has_right = 1),
     ROW("sink", FWD, BWD, .sink = 1, .dsink = 1, .outputs = FATTN_WANT_STATS),
@@ -78,23 +48,17 @@ static const row rows[] = {
 
 /* As cuDNN's version spells them. */
 static const row more[] = {
-    ROW("offsets of 64 bits", FWD, NULL, .padding = 1, .ragged_bits = 64),
     ROW("dense stats", "2,1", "6", PACKED, .outputs = FATTN_WANT_STATS,
         .ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS),
     NIGHT("stats head by head", "2,1", "6", PACKED, .outputs = FATTN_WANT_STATS,
           .stats_strides = STRIDES(700, 700, 1)),
     ROW("queries alone", FWD, NULL, PACKED, .ragged = FATTN_RAGGED_Q | FATTN_RAGGED_O),
-    ROW("packed, grouped, causal_br", FWD, NULL, PACKED, .heads_k = 2, BOTTOM_RIGHT),
     NIGHT("packed, grouped, causal", NULL, "6", PACKED, .heads_k = 2, .has_right = 1),
     ROW("totals", NULL, "6", PACKED, .total_q = 700, .total_kv = 800),
-    ROW("totals, grouped", NULL, "6", PACKED, .heads_k = 2, .total_q = 700, .total_kv = 800),
-    ROW("packed, repeating", NULL, "6", PACKED, .deterministic = 1),
     ROW("packed, sink", NULL, "6", PACKED, .sink = 1, .dsink = 1, .guards_off = 1),
-    ROW("pages of K alone", FWD, NULL, .padding = 1, .page_size_k = 16, .pages_k = 70),
     NIGHT("pages of V alone", FWD, NULL, .padding = 1, .page_size_v = 16, .pages_v = 70),
     ROW("pools head by head", FWD, NULL, PAGED, .k_strides = STRIDES(8 * 16 * 128, 16 * 128, 128),
         .v_strides = STRIDES(8 * 16 * 128, 16 * 128, 128)),
-    ROW("paged, causal_br", FWD, NULL, PAGED, BOTTOM_RIGHT),
     ROW("paged, packed queries", FWD, NULL, PAGED, .ragged_bits = 32),
     NIGHT("packed tables", FWD, NULL, PAGED, .packed_table = 1),
     NIGHT("alibi", FWD, BWD, .alibi = 1, .has_right = 1),
@@ -104,23 +68,18 @@ static const row more[] = {
           .bias_dim = { 2, 1, 1, 512 }),
     NIGHT("mask of scores", NULL, BWD, .has_bias = 1, .bias_dtype = FATTN_BOOL, .guards_off = 1,
           .bias_dim = { 2, 8, 512, 512 }),
-    ROW("sink without stats", FWD, BWD, .sink = 1),
     ROW("sink, max, sum_exp", FWD, NULL, .sink = 1, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
     ROW("dsink, padding, dropout", NULL, BWD, .sink = 1, .dsink = 1, .padding = 1, .dropout = 0.2,
         .guards_off = 1),
     NIGHT("dropout, dump, 32 bits", FWD, NULL, .dropout = 0.2, .rng_bits = 32,
           .outputs = FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP),
-    ROW("dropout, packed, causal", FWD, NULL, PACKED, .dropout = 0.2, .has_right = 1),
     NIGHT("dropout, grouped", NULL, BWD, .dropout = 0.2, .heads_k = 2),
-    ROW("dropout, dump", NULL, BWD, .dropout = 0.2, .outputs = FATTN_WANT_RNG_DUMP),
-    ROW("scale in memory", FWD, BWD, .scale_in_memory = 1),
     ROW("lengths of rank 1", "unsupported: ", NULL, .padding = 1, .len_rank = 1),
     ROW("one length for all", "policy: rule one-length-for-all", NULL, .padding = 1,
         .len_broadcast = 1, BOTTOM_RIGHT),
     ROW("one length for all, guards off", FWD, BWD, .padding = 1, .len_broadcast = 1, BOTTOM_RIGHT,
         .guards_off = 1),
     NIGHT("dbias", NULL, BWD, .has_bias = 1, .dbias = 1),
-    ROW("dbias of f16", NULL, BWD, .has_bias = 1, .dbias = 1, .dtype = FATTN_F16),
     ROW("dbias of f32", NULL,
         "unsupported: reduction output datatype in flash bprop should be fp16/bf16", .has_bias = 1,
         .dbias = 1, .bias_dtype = FATTN_F32),
@@ -223,26 +182,6 @@ Test(graph_decide, plans_compile)
     }
 }
 
-#define WORKSPACE(...)                                                                             \
-    compiled_by("workspace", (fattn_problem){ .pass = FATTN_BACKWARD, __VA_ARGS__ }, 6)
-
-Test(graph_decide, what_is_kept_or_summed_lies_in_the_workspace)
-{
-    const size_t scores = 2 * 8 * 512 * 512, accumulator = 2 * 8 * 512 * 128 * 4;
-    if (!compiling_all())
-        return;
-    cr_expect_geq(WORKSPACE(.has_attn_scale = 0), accumulator);
-    cr_expect_geq(WORKSPACE(.deterministic = 1), 2 * scores, "the form that repeats keeps dP");
-    const size_t direct = WORKSPACE(.has_bias = 1, .dbias = 1),
-                 summed = WORKSPACE(.has_bias = 1, .dbias = 1, .bias_dim = { 1, 1, 1, 512 });
-    cr_expect_geq(direct, 2 * scores, "the engine keeps dP");
-    cr_expect_geq(summed, direct + 8 * 512 * 512 * 2, "what is summed comes first");
-    cr_expect_lt(WORKSPACE(PACKED, .total_q = 700, .total_kv = 800), WORKSPACE(PACKED));
-    const size_t left_out = WORKSPACE(PACKED, .total_q = 700, .total_kv = 800, .dim_qk = 72);
-    cr_expect_lt(WORKSPACE(PACKED, .total_q = 700, .total_kv = 800, .dim_qk = 72, .guards_off = 1),
-                 left_out, "with the guards off it is said as it was given");
-}
-
 /* ---- layouts
  */
 
@@ -263,32 +202,6 @@ Test(graph_decide, a_bias_may_be_broadcast_in_every_dimension)
             p.pass = FATTN_BACKWARD, p.dbias = 1;
             expect_answer("what we sum", p, "yes");
         }
-    }
-}
-
-Test(graph_decide, every_input_may_have_stride_0_in_b_h_and_s)
-{
-    const int64_t dense[4] = { 512 * 1024, 128, 1024, 1 };
-    for (int axes = 1; axes < 8; axes++) {
-        fattn_problem all = { .pass = FATTN_BACKWARD };
-        const size_t at[] = {
-            offsetof(fattn_problem, q_strides),  offsetof(fattn_problem, k_strides),
-            offsetof(fattn_problem, v_strides),  offsetof(fattn_problem, dq_strides),
-            offsetof(fattn_problem, dk_strides), offsetof(fattn_problem, dv_strides),
-            offsetof(fattn_problem, do_strides)
-        };
-        int64_t strides[4];
-        for (int axis = 0; axis < 4; axis++)
-            strides[axis] = axes >> axis & 1 ? 0 : dense[axis];
-        for (size_t i = 0; i < COUNT(at); i++) {
-            fattn_problem one = { 0 };
-            memcpy((char *)&one + at[i], strides, sizeof strides);
-            if (i < 6)
-                memcpy((char *)&all + at[i], strides, sizeof strides);
-            if (i < 3 || i == 6)
-                expect_both("one input", one);
-        }
-        expect_answer("all, and their gradients summed", all, "yes");
     }
 }
 

@@ -24,34 +24,6 @@ TestSuite(cache, .init = open_context, .fini = close_context);
  * ----------------------------------------------------------------------------------------------------------------------
  */
 
-static void expect_steps(const char *what, uint64_t hits, uint64_t misses)
-{
-    static fattn_cache_counters before;
-    const fattn_cache_counters now = count();
-    cr_expect_eq(now.hits - before.hits, hits, "%s: %zu hits", what,
-                 (size_t)(now.hits - before.hits));
-    cr_expect_eq(now.misses - before.misses, misses, "%s: %zu misses", what,
-                 (size_t)(now.misses - before.misses));
-    before = now;
-}
-
-/* That every field changes the key: test_fattn_problem.c. */
-Test(cache, another_problem_is_one_miss_and_then_hits)
-{
-    fattn_problem p[3] = { small_problem(), small_problem(), small_problem() };
-    p[1].stats_strides[0] = 64, p[1].stats_strides[1] = 16, p[1].stats_strides[2] = 2,
-    p[1].stats_strides[3] = 1, p[1].outputs = FATTN_WANT_STATS;
-    p[2].has_attn_scale = 1, p[2].attn_scale = -0.0;
-    for (int i = 0; i < 3; i++) {
-        touch(context, &p[i]);
-        expect_steps("the first", 0, 1);
-        touch(context, &p[i]);
-        expect_steps("again", 1, 0);
-        touch(context, &p[0]);
-        expect_steps("back", 1, 0);
-    }
-}
-
 Test(cache, equal_problems_in_other_words_share_a_plan)
 {
     fattn_problem p = small_problem(), resolved, old = small_problem();
@@ -169,25 +141,6 @@ static fattn_score_mod *times_of(double factor)
     cr_assert_eq(fattn_score_mod_create(&mod, times, NULL, &factor), FATTN_OK, "%s",
                  fattn_last_error());
     return mod;
-}
-
-Test(cache, one_callback_with_other_data_is_another_plan_and_equal_recordings_share_one)
-{
-    fattn_problem p = small_problem(), q = p, same = p;
-    fattn_score_mod *two = times_of(2), *three = times_of(3), *again = times_of(2);
-    p.score_mod = two;
-    q.score_mod = three;
-    same.score_mod = again;
-    fattn_plan *a = get(context, &p), *b = get(context, &q), *c = get(context, &same);
-    cr_expect_neq(a, b);
-    cr_expect_eq(a, c);
-    cr_expect_eq(count().misses, 2);
-    fattn_plan_destroy(a);
-    fattn_plan_destroy(b);
-    fattn_plan_destroy(c);
-    fattn_score_mod_destroy(two);
-    fattn_score_mod_destroy(three);
-    fattn_score_mod_destroy(again);
 }
 
 Test(cache, a_recording_that_is_freed_is_never_taken_for_the_next_one)

@@ -211,7 +211,7 @@ static fattn_status check(attempt *a, bool runs, char sentence[256])
     return st;
 }
 
-Test(call_check, says_what_is_wrong_where_and_what_is_allowed)
+Test(call_check, says_what_is_wrong_where_and_what_is_allowed_and_so_does_a_call)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         attempt a = call_of(bad[i].of);
@@ -221,15 +221,6 @@ Test(call_check, says_what_is_wrong_where_and_what_is_allowed)
         bad[i].wrong(&a);
         cr_expect_eq(check(&a, false, sentence), FATTN_BAD_PROBLEM, "%s", bad[i].name);
         cr_expect_str_eq(sentence, bad[i].sentence, "%s: %s", bad[i].name, sentence);
-    }
-}
-
-Test(call_check, the_cpu_refuses_what_the_check_refuses)
-{
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        attempt a = call_of(bad[i].of);
-        char sentence[256];
-        bad[i].wrong(&a);
         if (a.with_elements && memcmp(a.elements, a.x.elements, sizeof a.elements) != 0)
             continue;
         cr_expect_eq(check(&a, true, sentence), FATTN_BAD_PROBLEM, "%s", bad[i].name);

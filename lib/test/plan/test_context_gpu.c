@@ -14,108 +14,50 @@ static int step(void)
     return ++calls == fails_at ? UNKNOWN_ERROR : 0;
 }
 
-static int init(unsigned flags)
-{
-    (void)flags;
-    return step();
-}
+/* X(member, arguments, what it does before it is a step) */
+/* clang-format off */
+#define STEP_LIST(X)                                                                               \
+    X(init, (unsigned flags), (void)flags)                                                         \
+    X(driver_version, (int *out), *out = 1)                                                        \
+    X(device_get, (int *out, int ordinal), *out = ordinal)                                         \
+    X(device_count, (int *out), *out = 1)                                                          \
+    X(device_name, (char *out, int capacity, int device),                                          \
+      snprintf(out, (size_t)capacity, "GPU %d", device))                                           \
+    X(device_uuid, (gpu_uuid *out, int device), memset(out, device, sizeof *out))                  \
+    X(device_attribute, (int *out, int attribute, int device),                                     \
+      ((void)attribute, *out = 9 + device))                                                        \
+    X(primary_retain, (struct CUctx_st **out, int device),                                         \
+      ((void)device, *out = (struct CUctx_st *)(void *)&calls))                                    \
+    X(context_set, (struct CUctx_st *context), (void)context)                                      \
+    X(context_id, (struct CUctx_st *context, unsigned long long *out), ((void)context, *out = 1))
 
-static int give_number(int *out)
-{
-    *out = 1;
-    return step();
-}
+/* X(member, arguments, what it does); it never fails */
+#define SURE_LIST(X)                                                                               \
+    X(primary_release, (int device), (void)device)                                                 \
+    X(primary_state, (int device, unsigned *flags, int *active),                                   \
+      ((void)device, *flags = 0, *active = 1))                                                     \
+    X(context_get, (struct CUctx_st **out), *out = NULL)                                           \
+    X(error_name, (int result, const char **out), ((void)result, *out = "an error of the test"))   \
+    X(error_string, (int result, const char **out), ((void)result, *out = "an error of the test"))
+/* clang-format on */
 
-static int device_get(int *out, int ordinal)
-{
-    *out = ordinal;
-    return step();
-}
+#define AS_STEP(name, arguments, effect)                                                           \
+    static int name arguments                                                                      \
+    {                                                                                              \
+        effect;                                                                                    \
+        return step();                                                                             \
+    }
+STEP_LIST(AS_STEP)
+#define AS_SURE(name, arguments, effect)                                                           \
+    static int name arguments                                                                      \
+    {                                                                                              \
+        effect;                                                                                    \
+        return 0;                                                                                  \
+    }
+SURE_LIST(AS_SURE)
 
-static int device_name(char *out, int capacity, int device)
-{
-    snprintf(out, (size_t)capacity, "GPU %d", device);
-    return step();
-}
-
-static int device_uuid(gpu_uuid *out, int device)
-{
-    memset(out, device, sizeof *out);
-    return step();
-}
-
-static int device_attribute(int *out, int attribute, int device)
-{
-    (void)attribute;
-    *out = 9 + device;
-    return step();
-}
-
-static int primary_retain(struct CUctx_st **out, int device)
-{
-    static int context;
-    (void)device;
-    *out = (struct CUctx_st *)(void *)&context;
-    return step();
-}
-
-static int primary_release(int device)
-{
-    (void)device;
-    return 0;
-}
-
-static int primary_state(int device, unsigned *flags, int *active)
-{
-    (void)device;
-    *flags = 0;
-    *active = 1;
-    return 0;
-}
-
-static int context_set(struct CUctx_st *context)
-{
-    (void)context;
-    return step();
-}
-
-static int context_get(struct CUctx_st **out)
-{
-    *out = NULL;
-    return 0;
-}
-
-static int context_id(struct CUctx_st *context, unsigned long long *out)
-{
-    (void)context;
-    *out = 1;
-    return step();
-}
-
-static int error_word(int result, const char **out)
-{
-    (void)result;
-    *out = "an error of the test";
-    return 0;
-}
-
-static const gpu_driver table = {
-    .init = init,
-    .driver_version = give_number,
-    .error_name = error_word,
-    .error_string = error_word,
-    .device_get = device_get,
-    .device_count = give_number,
-    .device_name = device_name,
-    .device_uuid = device_uuid,
-    .device_attribute = device_attribute,
-    .primary_retain = primary_retain,
-    .primary_release = primary_release,
-    .primary_state = primary_state,
-    .context_set = context_set,
-    .context_get = context_get,
-    .context_id = context_id,
-};
+#define AS_MEMBER(name, arguments, effect) .name = name,
+static const gpu_driver table = { STEP_LIST(AS_MEMBER) SURE_LIST(AS_MEMBER) };
 
 const gpu_driver *__real_gpu_driver_of(void *library, char error[256]);
 const gpu_driver *__wrap_gpu_driver_of(void *library, char error[256]);

@@ -286,32 +286,6 @@ Test(environment, without_nvrtc_an_old_cudnn_is_inconclusive_and_never_unsupport
     close_context();
 }
 
-static void *decide_many(void *wrong)
-{
-    for (int i = 0; i < 40; i++) {
-        fattn_problem problem = control_problem();
-        problem.dim_qk = i % 2 != 0 ? 100 : 64;
-        fattn_decision *decision = NULL;
-        fattn_decide(&decision, context, &problem, FATTN_ASK_A);
-        bool yes = decision != NULL && fattn_decision_supported(decision);
-        *(int *)wrong += yes != (i % 2 == 0) ||
-                         (!yes && strstr(fattn_decision_text(decision), "multiple of 8") == NULL);
-        fattn_decision_destroy(decision);
-    }
-    return NULL;
-}
-
-Test(decide, two_threads_get_their_own_answers_and_reasons)
-{
-    pthread_t threads[2];
-    int wrong[2] = { 0, 0 };
-    for (int i = 0; i < 2; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, decide_many, &wrong[i]), 0);
-    for (int i = 0; i < 2; i++)
-        cr_assert_eq(pthread_join(threads[i], NULL), 0);
-    cr_expect_eq(wrong[0] + wrong[1], 0);
-}
-
 /* ---- what it costs
  */
 

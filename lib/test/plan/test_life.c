@@ -11,7 +11,6 @@
 
 #include "core/context.h"
 #include "fattn/cache.h"
-#include "night.h"
 #include "support/described_h100.h"
 
 extern char **environ;
@@ -54,22 +53,6 @@ static void die(const char *what)
     _exit(3);
 }
 
-/* A plan of this problem, compiled before: each compilation takes half a second. It is in no cache.
- */
-static bool loads(const fattn_problem *problem)
-{
-    static char bytes[1 << 23];
-    const char *path = getenv("FACTS_LIFE_PLAN");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    if (!file)
-        return false;
-    const size_t count = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    if (fattn_plan_load(&now.held, now.context, problem, bytes, count) != FATTN_OK)
-        die("a plan that was saved");
-    return true;
-}
-
 /* Exit status 77: there is no GPU. */
 static void begin_with(int kind)
 {
@@ -93,8 +76,7 @@ static void begin_with(int kind)
         fattn_plan_get(&now.dropped, now.context, &problem, NULL) != FATTN_OK)
         die("plan");
     problem.batch = 3;
-    if (!(kind == FATTN_DEVICE_DESCRIBED && loads(&problem)) &&
-        fattn_plan_get(&now.held, now.context, &problem, NULL) != FATTN_OK)
+    if (fattn_plan_get(&now.held, now.context, &problem, NULL) != FATTN_OK)
         die("plan");
 }
 
@@ -406,39 +388,11 @@ Test(life, the_cpu_ends_cleanly_in_every_order)
     ORDER_LIST(EXPECT)
 }
 
-static void save_plan(char *path)
-{
-    fattn_context *context = open_h100();
-    fattn_problem problem = control_problem();
-    fattn_plan *plan;
-    char *bytes;
-    size_t count;
-    problem.batch = 3;
-    cr_assert_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_OK, "%s",
-                 fattn_last_error());
-    cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK, "%s", fattn_last_error());
-    FILE *file = fdopen(mkstemp(path), "w");
-    cr_assert_not_null(file);
-    cr_assert_eq(fwrite(bytes, 1, count, file), count);
-    fclose(file);
-    fattn_free(bytes);
-    fattn_plan_destroy(plan);
-    fattn_context_destroy(context);
-}
-
 Test(life, a_described_device_ends_cleanly_in_every_order)
 {
     const char *device = "described";
-    h100_options(); /* skips where there is no cuDNN */
-    if (compiling()) {
-        char path[] = "/tmp/facts-plan-XXXXXX";
-        save_plan(path);
-        setenv("FACTS_LIFE_PLAN", path, 1);
-        ORDER_LIST(EXPECT)
-        unlink(path);
-    }
-    unsetenv("FACTS_LIFE_PLAN");
-    if (night()) { /* each order compiles */
+    h100_options();    /* skips where there is no cuDNN */
+    if (compiling()) { /* each order compiles */
         ORDER_LIST(EXPECT)
     } else {
         EXPECT(plan_first, "a plan of the cache, then the context, then return from main")

@@ -320,25 +320,6 @@ static void push_order(int32_t first, int32_t second)
     cr_assert_eq(fattn_policy_push(&policy, NULL), FATTN_OK, "%s", fattn_last_error());
 }
 
-Test(plan, what_cudnn_refuses_goes_to_the_next_and_when_all_refuse_cudnns_words_are_kept)
-{
-    fattn_problem problem = control_problem();
-    push_order(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
-    fattn_plan *plan = plan_of(&problem);
-    cr_expect_eq(fattn_plan_backend(plan), FATTN_BACKEND_CUDNN, "the first that can");
-    fattn_plan_destroy(plan);
-    problem.dim_qk = 100;
-    const fattn_status st = fattn_plan_create(&plan, context, &problem, NULL);
-    if (st == FATTN_OK)
-        cr_expect_eq(fattn_plan_backend(plan), FATTN_BACKEND_MATH);
-    else
-        cr_expect(st == FATTN_UNSUPPORTED && strstr(fattn_last_error(), "CUDNN_STATUS") != NULL,
-                  "%d %s", st, fattn_last_error());
-    fattn_plan_destroy(plan);
-    fattn_policy_pop(1);
-    expect_no_plan(&problem, NULL, FATTN_UNSUPPORTED, ""); /* math needs a policy that allows it */
-}
-
 static void open_host(void)
 {
     context = open_cpu();

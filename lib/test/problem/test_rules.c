@@ -95,22 +95,6 @@ Test(holds, never_for_what_is_no_rule_or_no_problem)
  * -----------------------------------------------------------------------------------------------------------
  */
 
-Test(means, configurations_that_have_every_knob)
-{
-    const fattn_knob knobs[] = { { .type = 31, .value = 7 }, { .type = 3, .value = 1 } };
-    fattn_rule rule = FATTN_RULE_INIT;
-    rule.engine = 2, rule.knobs = knobs, rule.knob_count = 2;
-    const fattn_engine
-        same = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
-        longer = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 77 } } },
-        fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } },
-        other = { .index = 6, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } };
-    cr_expect(fattn__rule_means(&rule, &same));
-    cr_expect_not(fattn__rule_means(&rule, &longer));
-    cr_expect_not(fattn__rule_means(&rule, &fewer));
-    cr_expect_not(fattn__rule_means(&rule, &other));
-}
-
 /* ---- sentences
  * ----------------------------------------------------------------------------------------------------------------
  */
@@ -166,18 +150,3 @@ Test(text, is_cut_where_there_is_no_room)
 /* ---- copies
  * -------------------------------------------------------------------------------------------------------------------
  */
-
-Test(copies, keep_the_functions_and_own_the_texts)
-{
-    char when[] = "64", why[] = "why";
-    fattn_rule rule = FATTN_RULE_INIT;
-    rule.when = when, rule.why = why, rule.holds = has_the_head_dim_of, rule.say = say_queries;
-    fattn__rule_list copy;
-    cr_assert_eq(fattn__rules_copy(&copy, &rule, 1), FATTN_OK, "%s", fattn_last_error());
-    memset(when, '9', 2), memset(why, 'x', 3);
-    cr_expect_str_eq(copy.at[0].when, "64");
-    cr_expect_str_eq(copy.at[0].why, "why");
-    cr_expect(copy.at[0].holds == has_the_head_dim_of && copy.at[0].say == say_queries);
-    cr_expect_str_eq(copy.at[0].name, "(no name)");
-    fattn__rules_free(&copy);
-}
