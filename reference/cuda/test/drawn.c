@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "modifications.h"
+
 const char *const feature_words[FEATURE_COUNT] = {
     "any",     "plain", "band",  "lengths", "groups",           "bias", "modification",
     "dropout", "sink",  "alibi", NULL,      "ragged and paged", "mask", "steep"
@@ -141,7 +143,7 @@ static void draw_mod(drawn *x, uint64_t *state)
     x->mod.kind = (fref_mod_kind)between(state, 1, FREF_MOD_COUNT - 1);
     const bool window = x->mod.kind == FREF_MOD_WINDOW;
     x->mod.parameter[0] =
-        window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : 0.7;
+        window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : (double)0.7F;
     x->mod.parameter[1] = chance(state, 3) ? INFINITY : (double)between(state, 0, 20);
     if (x->mod.kind == FREF_MOD_SOFTCAP)
         x->mod.parameter[0] = 3.0;
@@ -163,7 +165,7 @@ static void draw_mod(drawn *x, uint64_t *state)
     }
 }
 
-/* The same closed forms for the oracle in C. */
+/* The same closed forms for the oracle in C; those of modifications.h have its parameters. */
 static fref_modified modify(const void *owner, double s, const int64_t at[4])
 {
     const drawn *x = owner;
@@ -171,7 +173,7 @@ static fref_modified modify(const void *owner, double s, const int64_t at[4])
     const int64_t i = at[2], j = at[3];
     fref_modified m = { .value = s, .slope = 1.0 };
     bool visible = true;
-    double added = 0.0, t;
+    double added = 0.0;
     switch (x->mod.kind) {
     case FREF_MOD_CAUSAL:
         visible = j <= i;
@@ -186,21 +188,9 @@ static fref_modified modify(const void *owner, double s, const int64_t at[4])
         visible = element(&x->mod_a, at[0], 0, i, 0) == element(&x->mod_b, at[0], 0, 0, j);
         break;
     case FREF_MOD_SOFTCAP:
-        t = tanh(s / parameter[0]);
-        m.value = parameter[0] * t;
-        m.slope = 1.0 - t * t;
-        m.curvature = -2.0 * t * m.slope / parameter[0];
-        m.rounded = fabs(m.slope * s) + 3.0 * fabs(m.value);
-        m.approximated = fabs(m.value);
-        m.slope_rounded = 2.0 * fabs(t * m.slope * s / parameter[0]) + 5.0 * t * t + 1.0;
-        m.slope_approximated = 2.0 * t * t;
-        return m;
+        return modify_exactly(&(mod_kind){ MOD_SOFTCAP }, s, at);
     case FREF_MOD_TEMPERATURE:
-        m.value = s / parameter[0];
-        m.slope = 1.0 / parameter[0];
-        m.rounded = 2.0 * fabs(m.value);
-        m.slope_rounded = 2.0 / parameter[0];
-        return m;
+        return modify_exactly(&(mod_kind){ MOD_TEMPERATURE }, s, at);
     case FREF_MOD_POST_SCALE_BIAS:
         m.value = s + element(&x->mod_a, at[0], at[1], i, j);
         m.rounded = fabs(m.value);
