@@ -10,8 +10,6 @@
 #include "numbers/fill/scalars.h"
 #include "worker/exec/seams.h"
 
-#define TILE 128
-
 #define AS_ENUM(symbol, word, what, verdict) FACTS_INTERPOSED_##symbol,
 typedef enum interposed {
     FACTS_INTERPOSED_NONE,
@@ -75,37 +73,12 @@ static double get(const answer *a, int64_t at)
     return facts_decode(a->tensor->dtype, facts_load(a->tensor->dtype, storage(a), at));
 }
 
-static void scale_tile(const answer *a, double factor)
-{
-    for (int64_t s = (a->tensor->dim[2] - 1) / TILE * TILE; s < a->tensor->dim[2]; s++)
-        for (int64_t d = 0; d < a->tensor->dim[3]; d++)
-            put(a, place(a, s, d), factor == 0 ? 0.0 : factor * get(a, place(a, s, d)));
-}
-
-/* Every element of every head. */
-static void bend_all(const answer *a, double factor)
-{
-    const facts_tensor *t = a->tensor;
-    for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
-        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2],
-                h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-        int64_t at =
-            t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
-        put(a, at, factor * get(a, at));
-    }
-}
-
 static void bend_row(const answer *a)
 {
-    const int64_t rows_here = a->tensor->dim[2], s = rows_here / 2,
-                  other = s + 1 < rows_here ? s + 1 : 0;
     for (int64_t d = 0; d < a->tensor->dim[3]; d++) {
-        int64_t at = place(a, s, d);
-        if (now == FACTS_INTERPOSED_ROW_NEIGHBOUR)
-            put(a, at, get(a, place(a, other, d)));
-        else
-            facts_store(a->tensor->dtype, storage(a), at,
-                        facts_pattern_code(a->tensor->dtype, a->pattern, at));
+        const int64_t at = place(a, a->tensor->dim[2] / 2, d);
+        facts_store(a->tensor->dtype, storage(a), at,
+                    facts_pattern_code(a->tensor->dtype, a->pattern, at));
     }
 }
 
@@ -136,11 +109,6 @@ static int64_t largest(const answer *a)
 static void bend(const answer *a)
 {
     switch (now) {
-    case FACTS_INTERPOSED_TILE_ZERO:
-    case FACTS_INTERPOSED_TILE_TWICE:
-        scale_tile(a, now == FACTS_INTERPOSED_TILE_ZERO ? 0.0 : 2.0);
-        break;
-    case FACTS_INTERPOSED_ROW_NEIGHBOUR:
     case FACTS_INTERPOSED_ROW_UNWRITTEN:
         bend_row(a);
         break;
@@ -149,9 +117,6 @@ static void bend(const answer *a)
         break;
     case FACTS_INTERPOSED_ELEMENT:
         put(a, largest(a), 1.25 * get(a, largest(a)));
-        break;
-    case FACTS_INTERPOSED_GAIN:
-        bend_all(a, 1.001);
         break;
     case FACTS_INTERPOSED_NAN:
         facts_store(a->tensor->dtype, storage(a), place(a, 0, 0),

@@ -7,12 +7,8 @@
 
 /* X(SYMBOL, "word", "what is put in its place", the verdict that has to follow) */
 #define FACTS_INTERPOSED_LIST(X)                                                                   \
-    X(TILE_ZERO, "answer-tile-zero", "the last tile of O (of dQ) is 0", WRONG)                     \
-    X(TILE_TWICE, "answer-tile-twice", "the last tile of O (of dQ) counts twice", WRONG)           \
-    X(ROW_NEIGHBOUR, "answer-row-neighbour", "one row of O (of dQ) is its neighbour", WRONG)       \
     X(STATS_HEAD, "answer-stats-head", "Stats of one head are 0.001 too large", WRONG)             \
     X(ELEMENT, "answer-element", "one element of O (of dQ) times 1.25", WRONG)                     \
-    X(GAIN, "answer-gain", "O (dQ) times 1.001", WRONG)                                            \
     X(NAN, "answer-nan", "one element of O (of dQ) is NaN", NAN)                                   \
     X(ROW_UNWRITTEN, "answer-row-unwritten", "one row of O (of dQ) is what lay there before",      \
       UNWRITTEN)                                                                                   \
