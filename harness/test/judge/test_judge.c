@@ -302,13 +302,3 @@ Test(judge, a_second_run_must_give_the_same_bits)
     leave(x);
     leave(y);
 }
-
-Test(judge, the_worse_verdict_wins)
-{
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_PASS, FACTS_VERDICT_NONDETERMINISTIC),
-                 FACTS_VERDICT_NONDETERMINISTIC);
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_NAN, FACTS_VERDICT_WRONG), FACTS_VERDICT_NAN);
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_OVERRUN),
-                 FACTS_VERDICT_OVERRUN);
-    cr_expect_eq(facts_verdict_worse(FACTS_VERDICT_PASS, FACTS_VERDICT_PASS), FACTS_VERDICT_PASS);
-}

@@ -27,58 +27,43 @@ static void expect_name(where *is_wrong, const char *name)
     cr_expect_str_eq(facts_picture_name(&m, got), name, "%s", got);
 }
 
-#define WHERE(name, condition)                                                                     \
+/* X(where, the condition, what it is called) */
+/* clang-format off */
+#define WHERE_LIST(X) \
+    X(nowhere, false, "none") \
+    X(everywhere, true, "all") \
+    X(at_one_element, b == 1 && h == 2 && s == 33 && d == 7, "one element") \
+    X(in_one_batch, b == 1, "one batch (1)") \
+    X(in_one_head, h == 2, "one head (2)") \
+    X(in_one_head_of_one_batch, b == 0 && h == 3, "one batch (0), one head (3)") \
+    X(in_one_row, b == 0 && h == 3 && s == 33, "one batch (0), one head (3), one row (33)") \
+    X(in_that_row_of_all_heads, s == 33, "one row (33)") \
+    X(in_a_tile, s >= 64 && s < 128, "a tile of 64 (rows 64 to 127)") \
+    X(in_the_large_tile, s < 128, "a tile of 128 (rows 0 to 127)") \
+    X(in_the_last_tile, s >= 128, "the last, partial tile of 128 (rows 128 to 199)") \
+    X(in_the_last_small_tile, s >= 192, "the last, partial tile of 64 (rows 192 to 199)") \
+    X(below_a_row, s >= 100, "from row 100 on") \
+    X(above_a_row, s < 50, "up to row 49") \
+    X(from_a_column, d >= 64, "from column 64 on") \
+    X(in_every_third_row, s % 3 == 1, "every 3rd row, from 1 on") \
+    X(in_every_other_column, d % 2 == 0, "every 2nd column, from 0 on") \
+    X(in_a_corner, h == 1 && d >= 64, "one head (1), from column 64 on") \
+    X(in_half_of_a_head, h == 1 && (s * 7 + d) % 3 == 0, "one head (1): 33 % of it") \
+    X(here_and_there, (((b * H + h) * S + s) * D + d) % 997 == 5, "scattered: 155 of 153600 elements") \
+    X(in_some_heads, h == 0 || h == 3, "2 of 4 heads, 0 to 3")
+/* clang-format on */
+#define AS_FUNCTION(name, condition, called)                                                       \
     static bool name(int64_t b, int64_t h, int64_t s, int64_t d)                                   \
     {                                                                                              \
         (void)b, (void)h, (void)s, (void)d;                                                        \
         return condition;                                                                          \
     }
-
-WHERE(nowhere, false)
-WHERE(everywhere, true)
-WHERE(at_one_element, b == 1 && h == 2 && s == 33 && d == 7)
-WHERE(in_one_batch, b == 1)
-WHERE(in_one_head, h == 2)
-WHERE(in_one_head_of_one_batch, b == 0 && h == 3)
-WHERE(in_one_row, b == 0 && h == 3 && s == 33)
-WHERE(in_that_row_of_all_heads, s == 33)
-WHERE(in_a_tile, s >= 64 && s < 128)
-WHERE(in_the_large_tile, s < 128)
-WHERE(in_the_last_tile, s >= 128)
-WHERE(in_the_last_small_tile, s >= 192)
-WHERE(below_a_row, s >= 100)
-WHERE(above_a_row, s < 50)
-WHERE(from_a_column, d >= 64)
-WHERE(in_every_third_row, s % 3 == 1)
-WHERE(in_every_other_column, d % 2 == 0)
-WHERE(in_a_corner, h == 1 && d >= 64)
-WHERE(in_half_of_a_head, h == 1 && (s * 7 + d) % 3 == 0)
-WHERE(here_and_there, (((b * H + h) * S + s) * D + d) % 997 == 5)
-WHERE(in_some_heads, h == 0 || h == 3)
+WHERE_LIST(AS_FUNCTION)
 
 Test(picture, a_pattern_has_a_name)
 {
-    expect_name(nowhere, "none");
-    expect_name(everywhere, "all");
-    expect_name(at_one_element, "one element");
-    expect_name(in_one_batch, "one batch (1)");
-    expect_name(in_one_head, "one head (2)");
-    expect_name(in_one_head_of_one_batch, "one batch (0), one head (3)");
-    expect_name(in_one_row, "one batch (0), one head (3), one row (33)");
-    expect_name(in_that_row_of_all_heads, "one row (33)");
-    expect_name(in_a_tile, "a tile of 64 (rows 64 to 127)");
-    expect_name(in_the_large_tile, "a tile of 128 (rows 0 to 127)");
-    expect_name(in_the_last_tile, "the last, partial tile of 128 (rows 128 to 199)");
-    expect_name(in_the_last_small_tile, "the last, partial tile of 64 (rows 192 to 199)");
-    expect_name(below_a_row, "from row 100 on");
-    expect_name(above_a_row, "up to row 49");
-    expect_name(from_a_column, "from column 64 on");
-    expect_name(in_every_third_row, "every 3rd row, from 1 on");
-    expect_name(in_every_other_column, "every 2nd column, from 0 on");
-    expect_name(in_a_corner, "one head (1), from column 64 on");
-    expect_name(in_half_of_a_head, "one head (1): 33 % of it");
-    expect_name(here_and_there, "scattered: 155 of 153600 elements");
-    expect_name(in_some_heads, "2 of 4 heads, 0 to 3");
+#define EXPECT(name, condition, called) expect_name(name, called);
+    WHERE_LIST(EXPECT)
 }
 
 Test(picture, gradients_of_keys_have_keys)

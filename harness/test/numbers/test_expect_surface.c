@@ -82,73 +82,6 @@ Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
     done(&fwd);
 }
 
-Test(surface, what_is_dropped_is_gone_and_the_rest_is_larger)
-{
-    uint8_t keep[2 * 5 * 7];
-    for (int i = 0; i < 70; i++)
-        keep[i] = i % 7 == 3; /* key 3 alone */
-    expects d = expects_that_keep("b=1 h=2 s=5/7 d=16 dropout=0.25 dropout_mask=1 fill=unip", keep);
-    for (int row = 0; row < 10; row++) {
-        const double v = number_at(d.problem, FACTS_TENSOR_V, d.in.at[FACTS_TENSOR_V],
-                                   (const int64_t[4]){ 0, row / 5, 3, 2 });
-        cr_expect_float_eq(d.e.answer[FACTS_TENSOR_O].want[row * 16 + 2], v / 7 / 0.75, 1e-7);
-    }
-    done(&d);
-}
-
-Test(surface, scales_of_8_bit_types_cancel_but_for_gamma)
-{
-    expects odd = expects_of("b=1 h=2 s=9/50 d=16 dtype=e4m3 scales=odd want=stats");
-    const facts_problem *p = odd.problem;
-    const double gamma =
-        facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S);
-    expects exact = expects_of("b=1 h=2 s=9/50 d=16 dtype=f32 want=stats");
-    double far = 0;
-    for (int i = 0; i < 2 * 9 * 16; i++)
-        far = fmax(far, fabs(odd.e.answer[FACTS_TENSOR_O].want[i] / gamma -
-                             exact.e.answer[FACTS_TENSOR_O].want[i]));
-    cr_expect(far < 0.1 && far > 1e-4 && fabs(gamma - 1) > 0.01, "%g, %g", far, gamma);
-    cr_expect_gt(odd.e.array[FACTS_ARRAY_AMAX_S][0], 0.0);
-    done(&odd), done(&exact);
-}
-
-Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
-{
-    facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=1 fill=unip");
-    const facts_tensor *k = &p->tensor[FACTS_TENSOR_K];
-    float *angles = made(p, FACTS_ARRAY_ROPE_K), *same = malloc(40 * 16 * sizeof *same),
-          *out = malloc(40 * 16 * sizeof *out);
-    for (int s = 0; s < 40; s++)
-        for (int c = 0; c < 16; c++)
-            same[k->first + s * k->stride[2] + c] =
-                (float)(c % 5) - 1.5f; /* one vector in every row */
-    facts_rope_rotate(p, FACTS_TENSOR_K, same, angles, out, NULL);
-    double at[2] = { 0, 0 }, length = 0, before = 0;
-    for (int c = 0; c < 16; c++) {
-        at[0] += (double)out[3 * 16 + c] * (double)out[10 * 16 + c];
-        at[1] += (double)out[20 * 16 + c] * (double)out[27 * 16 + c];
-        length += (double)out[7 * 16 + c] * (double)out[7 * 16 + c];
-        before += (double)same[c] * (double)same[c];
-        cr_expect_eq(out[c], same[c], "row 0 stays");
-    }
-    cr_expect_float_eq(at[0], at[1], 1e-4);
-    cr_expect_float_eq(length, before, 1e-4);
-    double back[40 * 16];
-    for (int i = 0; i < 40 * 16; i++)
-        back[i] = (double)out[i];
-    p->tensor[FACTS_TENSOR_DK] = *k;
-    double parts[40 * 16];
-    facts_rope_back(p, FACTS_TENSOR_DK, angles, back, NULL, NULL, parts);
-    for (int i = 0; i < 40 * 16; i++) {
-        cr_expect_float_eq(back[i], (double)same[i], 1e-4);
-        cr_expect_geq(
-            parts[i] * (1 + 0x1p-20),
-            2 * 0x1p-24 *
-                fabs(back[i])); /* a step of what was cast is no less than one of what came of it */
-    }
-    free(angles), free(same), free(out), free(p);
-}
-
 /* What fp32 makes of it is the reference's cast, or as many steps beside it as are told; and they
  * are told where a midpoint is near alone. */
 Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
@@ -193,22 +126,4 @@ Test(surface, a_step_of_a_rotated_cast_may_move_a_weight_by_its_exponential)
                   out.rounded * 0x1p-23);
     cr_expect_leq(out.rounded * 0x1p-23, 1.0001 * expm1(0.25 * 8));
     free(p);
-}
-
-Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
-{
-    facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"),
-                  *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");
-    float *angles = made(p, FACTS_ARRAY_ROPE_Q), in[40 * 16], out[40 * 16], tail[40 * 6],
-          turned[40 * 6];
-    for (int i = 0; i < 40 * 16; i++)
-        in[p->tensor[FACTS_TENSOR_Q].first + i] = (float)(i % 7) - 3;
-    for (int i = 0; i < 40 * 6; i++)
-        tail[small->tensor[FACTS_TENSOR_Q].first + i] = in[i / 6 * 16 + 10 + i % 6];
-    facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, NULL);
-    facts_rope_rotate(small, FACTS_TENSOR_Q, tail, angles, turned, NULL);
-    for (int i = 0; i < 40 * 16; i++)
-        cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10],
-                     "row %d, channel %d", i / 16, i % 16);
-    free(angles), free(p), free(small);
 }

@@ -36,6 +36,12 @@ Test(surface, packed_paged_joined_and_8_bit_cases_pass)
           "dq+dk+dv+amax_dp" },
         { "pass=bwd dtype=mxe4m3 do_dtype=mxe5m2 b=1 h=2 s=64 d=64", "pass", "dq+dk+dv" },
         { "pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64", "pass", "o" },
+        { "pass=fwd " SMALL "rope=1 want=stats", "pass", "o+stats" },
+        { "pass=bwd " SMALL "rope=16", "pass", "dq+dk+dv" },
+        { "pass=bwd " SMALL "stride=broadcast:k.b+v.h+q.s;sum:dk.b+dv.h+dq.s", "pass", "dq+dk+dv" },
+        { "pass=bwd " SMALL "bias=bhss dbias=1 stride=broadcast:bias.h;sum:dbias.h", "pass",
+          "dbias" },
+        { "pass=bwd " SMALL "mask=causal bias=bh1s dbias=1 bias_dtype=f16", "pass", "dbias" },
     };
     CHECK_ROWS(cases);
 }
