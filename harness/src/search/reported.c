@@ -1,5 +1,6 @@
 #include "reported.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,17 +51,16 @@ static void keep_once(char *out, size_t capacity, char *list)
     }
 }
 
-static void read_link(facts_reported *reported, facts_span expectation)
+static void read_known(facts_reported *reported, facts_span list)
 {
-    facts_member members[8];
-    size_t count;
-    bool met = false;
-    if (!expectation.at ||
-        !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
-        return;
-    if (facts_json_bool(facts_member_find(members, count, "met"), &met) && met)
-        facts_json_string(facts_member_find(members, count, "link"), reported->link,
-                          sizeof reported->link);
+    json_t *known = list.at ? json_loadb(list.at, list.length, 0, NULL) : NULL;
+    const json_t *first = json_array_get(known, 0);
+    const char *title = json_string_value(json_object_get(first, "title")),
+               *id = json_string_value(json_object_get(first, "id"));
+    if (title && id && json_is_true(json_object_get(first, "such_data")))
+        snprintf(reported->known, sizeof reported->known, "%.*s (%s)",
+                 (int)strlen(title) - (*title && title[strlen(title) - 1] == '.'), title, id);
+    json_decref(known);
 }
 
 void facts_reported_row(facts_reported *reported, const facts_line *row)
@@ -81,7 +81,7 @@ void facts_reported_row(facts_reported *reported, const facts_line *row)
     facts_row_text(row, "text", reported->text, sizeof reported->text);
     facts_row_text(row, "remedy", reported->remedy, sizeof reported->remedy);
     facts_row_text(row, "rule", reported->rule, sizeof reported->rule);
-    read_link(reported, facts_line_get(row, "expectation"));
+    read_known(reported, facts_line_get(row, "known"));
 }
 
 bool facts_reported_answers(const facts_reported *reported)

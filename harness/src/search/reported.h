@@ -29,7 +29,7 @@ typedef struct facts_reported {
     char class_word[24]; /* of the reason */
     char text[400];      /* of the reason */
     char remedy[200], rule[80];
-    char link[200]; /* of the expectation that knows it */
+    char known[400]; /* "TITLE (ID)" of the known failure that speaks of the case */
 } facts_reported;
 
 #define FACTS_REPORTED_NOTHING ((facts_reported){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })

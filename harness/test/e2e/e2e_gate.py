@@ -224,7 +224,7 @@ class Gate(e2e.TestCase):
         self.assertStatus(again, 0)
         self.assertIn("lost: ", again.out)
         case = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100"
-        gate(*versions(), *words, case + " policy=math,any,guard,cudnn")
+        gate(*versions(), *words, case + " policy=math,any,cudnn")
         found = {(row["case"], row["verdict"], row["backend"]) for row in self.record().rows}
         self.assertEqual(found, {(case + " guards=off", "unsupported", "cudnn")})
 

@@ -11,7 +11,7 @@ from ..read.vocabulary import is_good
 
 
 def describe(said):
-    """ "pass, engines 8 10"; "unsupported: SDPA only supports ..., known: LINK"."""
+    """ "pass, engines 8 10"; "unsupported: SDPA only supports ..., known: TITLE (ID)"."""
     out = said["verdict"]
     if said["backend"] not in ("", "cudnn"):
         out += f", backend {said['backend']}"

@@ -264,7 +264,7 @@ def _check(entries, args):
         print("no answer: " + " ".join(sorted(unasked)))
     need = sum(map(len, observe.summary(entries, seen, versions))) - len(fails | right | unasked)
     print(
-        observe.told_by_kind(entries, fails, right, unasked)
+        observe.told_by_kind(observe.not_failures(entries), fails, right, unasked)
         + (f"; {text.count(need, 'needs a GPU', 'need a GPU')}" if need and not args.words else "")
         + (f" (cuDNN {', '.join(versions)})" if versions else "")
     )

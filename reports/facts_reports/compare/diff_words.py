@@ -181,13 +181,17 @@ def notes(diff):
     return out
 
 
-def _elsewhere(diff, told):
-    """The guarded failures that hold in a candidate's version and that these cases do not cover; None where cases/known is not there. For a gate alone."""
-    if diff.command != "gate":
-        return None
+def _entries():
+    """Of cases/known; none where the folder is not there."""
     try:
-        entries = failures_known.load(Path(__file__).resolve().parents[3] / "cases" / "known")
+        return failures_known.load(Path(__file__).resolve().parents[3] / "cases" / "known")
     except (OSError, failures_known.KnownError):
+        return []
+
+
+def _elsewhere(diff, entries, told):
+    """The guarded failures that hold in a candidate's version and that these cases do not cover. For a gate alone."""
+    if diff.command != "gate":
         return None
     # Records up to 1.0.0 name a failure without a link by its place in docs/findings.md.
     told = {re.sub(r"^docs/findings\.md#(.+)", r"cases/known/\1.known", name) for name in told}
@@ -195,7 +199,8 @@ def _elsewhere(diff, told):
     return {
         e.name
         for e in entries
-        if any(f.guarded and observe.holds(f, v) for f in e.failures for v in versions if v)
+        if e.is_failure
+        and any(f.guarded and observe.holds(f, v) for f in e.failures for v in versions if v)
         and not told & {link for f in e.failures for link in (f.link, e.link)}
     }
 
@@ -203,10 +208,12 @@ def _elsewhere(diff, told):
 def known_failures(diff):
     """(sentence, [(name, command)] of those that no longer fail)."""
     still, right, unasked = diff.failures.groups()
-    more = _elsewhere(diff, {*still, *right, *unasked})
+    entries = _entries()
+    more = _elsewhere(diff, entries, {*still, *right, *unasked})
     if not (still or right or unasked or more):
         return "", []
-    said = observe.told(still, right, unasked) + "."
+    others = observe.not_failures(entries)
+    said = observe.told_by_kind(others, still, right, unasked) + "."
     if not (still or right or unasked):
         said = "No known failure is among these cases."
     if more:

@@ -213,11 +213,19 @@ def told(fails, right, unasked):
     )
 
 
-def told_by_kind(entries, *groups):
-    """The counts of failures, then those of the entries that are none (docs/known.md, kinds)."""
-    failures = {e.name for e in entries if e.is_failure}
-    still, gone, unasked = (len(names - failures) for names in groups)
-    said = told(*(names & failures for names in groups))
-    if others := still + gone + unasked:
-        said += f"; of {others:,} other entries {still:,} stay, {gone:,} ended, {unasked:,} got no answer"
+def told_by_kind(others, *groups):
+    """The counts of failures, then those of `others`: the entries that are none (docs/known.md, kinds)."""
+    still, gone, unasked = (len(set(names) & others) for names in groups)
+    said = told(*(set(names) - others for names in groups))
+    if count := still + gone + unasked:
+        said += f"; of {count:,} other entries {still:,} stay, {gone:,} ended, {unasked:,} got no answer"
     return said
+
+
+def not_failures(entries):
+    """The names and links of entries that are no failures of cuDNN."""
+    found = {True: set(), False: set()}
+    for entry in entries:
+        links = {f.link for f in entry.failures}
+        found[entry.is_failure] |= {entry.name, entry.link, *links}
+    return found[False] - found[True]
