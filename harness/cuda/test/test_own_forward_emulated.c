@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "emulated.h"
-#include "worker/exec/both_oracles.h"
+#include "worker/exec/trial.h"
 
 /* When the oracle fails, and how. */
 typedef struct failure {
@@ -26,7 +26,6 @@ static facts_trial run_failing(failure f)
     facts_worker worker = worker_with(gpu);
     facts_reference reference = { 0 };
     facts_trial trial;
-    facts_error error = { 0 };
     fattn_plan *plan = NULL;
     cr_assert_eq(fattn_plan_create(&plan, context, &p->ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
@@ -35,8 +34,6 @@ static facts_trial run_failing(failure f)
         &(facts_trial_options){
             .worker = &worker, .problem = p, .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
-    cr_expect(facts_both_agree(&trial, &reference, &error),
-              "what was not judged has nothing to compare: %s", error.text);
     fattn_plan_destroy(plan);
     facts_reference_destroy(&reference);
     return trial;

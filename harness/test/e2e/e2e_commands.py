@@ -358,7 +358,7 @@ class BadInput(Commands):
         )
 
     def test_an_oracle_on_a_gpu_that_is_not_there_is_refused(self):
-        for command, oracle in (("run", "gpu"), ("run", "both"), ("repro", "gpu")):
+        for command, oracle in (("run", "gpu"), ("repro", "gpu")):
             text = f"{command} 'pass=fwd s=64' --device cpu --oracle {oracle}"
             self.refused((text, f"--oracle {oracle}", "cpu is no GPU"))
         self.on_cpu("pass=fwd s=64", "--oracle", "cpu")

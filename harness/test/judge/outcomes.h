@@ -8,6 +8,7 @@
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "worker/exec/trial.h"
+#include "worker/memory/expected_transfer.h"
 
 static inline void no_stage(void *owner, const char *word)
 {
@@ -17,13 +18,13 @@ static inline void no_stage(void *owner, const char *word)
 
 typedef struct outcome {
     facts_trial trial;
+    facts_reference reference;
     const char *oracle;
 } outcome;
 
 static inline outcome run_on(facts_worker *worker, const facts_problem *asked)
 {
-    outcome out;
-    facts_reference reference = { 0 };
+    outcome out = { .oracle = NULL };
     fattn_plan *plan = NULL;
     fattn_score_mod *mod = NULL;
     facts_problem problem = *asked;
@@ -32,14 +33,11 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *asked)
     problem.ask.score_mod = mod;
     cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem.ask, NULL), FATTN_OK, "%s",
                  fattn_last_error());
-    facts_trial_run(&out.trial, &reference, plan, &options);
-    out.oracle = facts_reference_oracle(&reference);
+    facts_trial_run(&out.trial, &out.reference, plan, &options);
+    out.oracle = facts_reference_oracle(&out.reference);
     cr_assert(out.trial.prepared, "%s", out.trial.text);
     cr_expect(!out.trial.facts_failed, "%s", out.trial.text);
-    cr_expect_eq(strcmp(out.trial.oracle, "both") == 0,
-                 worker->oracle == FACTS_ORACLE_BOTH && reference.memory.gpu);
     fattn_plan_destroy(plan);
-    facts_reference_destroy(&reference);
     fattn_score_mod_destroy(mod);
     return out;
 }
@@ -80,6 +78,40 @@ static inline void same_outcome(const char *text, const facts_problem *p, const 
     }
 }
 
+/* The largest difference must be within `most` of the largest number; NaN and infinities are equal. */
+static inline void same_numbers(const char *text, const char *tensor, const double *a,
+                                const double *b, int64_t count, double most)
+{
+    double largest = 0, apart = 0;
+    cr_assert_eq(a != NULL, b != NULL, "%s: %s", text, tensor);
+    for (int64_t i = 0; a && i < count; i++) {
+        const bool finite = isfinite(a[i]) && isfinite(b[i]);
+        cr_assert(finite || a[i] == b[i] || (isnan(a[i]) && isnan(b[i])), "%s: %s", text, tensor);
+        largest = fmax(largest, finite ? fabs(a[i]) : 0);
+        apart = fmax(apart, finite ? fabs(a[i] - b[i]) : 0);
+    }
+    cr_expect(apart <= most * largest, "%s: %s: apart by %g of %g", text, tensor, apart, largest);
+}
+
+/* Whether weights are flushed depends on a threshold: sigma and the bound move by more than rounding. */
+static inline void same_expects(const char *text, const facts_problem *p,
+                                const facts_reference *here, const facts_reference *there)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        const int64_t *dim = p->tensor[id].dim, count = dim[0] * dim[1] * dim[2] * dim[3];
+        const char *word = facts_tensor_word(id);
+        facts_answer a, b;
+        if (!facts_tensor_is_output(p, id) || !facts_expected_on_host(&a, here, id))
+            continue;
+        cr_assert(facts_expected_on_host(&b, there, id), "%s: %s", text, word);
+        same_numbers(text, word, a.want, b.want, count, 1e-12);
+        same_numbers(text, word, a.sigma, b.sigma, count, 1e-6);
+        same_numbers(text, word, a.bound, b.bound, count, 1e-6);
+        facts_expected_release(&a, here, id);
+        facts_expected_release(&b, there, id);
+    }
+}
+
 /* `oracle`: who must have computed what is due. */
 static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *text,
                                 const char *oracle)
@@ -92,11 +124,13 @@ static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *t
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     outcome here = run_on(&worker, &p);
     worker.gpu = gpu;
-    worker.oracle = FACTS_ORACLE_BOTH;
     outcome there = run_on(&worker, &p);
     cr_expect_str_eq(here.oracle, "cpu");
     cr_expect_str_eq(there.oracle, oracle, "%s", text);
     same_outcome(text, &p, &here, &there);
+    same_expects(text, &p, &here.reference, &there.reference);
+    facts_reference_destroy(&here.reference);
+    facts_reference_destroy(&there.reference);
 }
 
 #endif

@@ -79,8 +79,8 @@ typedef enum option_kind {
     X("frontend", 0, FLAG, frontend, NULL, ON(REPRO),                                              \
       "with --standalone: write a Python script on cudnn-frontend instead")                        \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")     \
-    X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                            \
-      "where the reference runs; default: on a GPU if there is one; both: and compare")            \
+    X("oracle", 0, ORACLE, oracle, "cpu|gpu", ON(RUN) | ON(REPRO),                                 \
+      "where the reference runs; default: on a GPU if there is one")                               \
     X("liar", 0, TEXT, liar, "ID", ON(SELF), "only faults with this in their name: bwd.")          \
     X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF),                                                   \
       "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper")                            \

@@ -97,9 +97,7 @@ static const char *set(facts_options *out, const option *o, const char *value)
         return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
     case ORACLE:
         *(const char **)field = value;
-        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0
-                   ? NULL
-                   : "cpu, gpu or both";
+        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 ? NULL : "cpu or gpu";
     case BY:
         *(const char **)field = value;
         return facts_by_parse(value) != FACTS_BY_COUNT

@@ -4,10 +4,9 @@
  *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
  *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
- *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
+ *     report                    worker/row/row_trial.c writes the row */
 #include <stdio.h>
 
-#include "both_oracles.h"
 #include "case/problem/huge.h"
 #include "checks.h"
 #include "exec.h"
@@ -53,7 +52,7 @@ fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
                                  const facts_reference_edit *edit, facts_error *error)
 {
     facts_making making = *how;
-    making.here = how->like || !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
+    making.here = !how->worker->gpu || how->worker->oracle == FACTS_ORACLE_CPU ||
                   (edit && edit->here) || is_too_long(how->problem);
     fattn_status status = make(out, &making, edit, error);
     if (making.here || status != FATTN_INTERNAL ||
@@ -151,26 +150,12 @@ static void compare(facts_runs *r)
         facts_checks_run(r);
 }
 
-/* If the two oracles differ, FACTS has a defect, whatever the answer is. */
-static void compare_oracles(facts_runs *r)
-{
-    facts_error why;
-    if (facts_both_agree(r->out, r->reference, &why)) {
-        r->out->oracle = "both";
-        return;
-    }
-    r->out->facts_failed = true;
-    snprintf(r->out->text, sizeof r->out->text, "%.390s", why.text);
-}
-
 static void report(facts_runs *r)
 {
     const bool gpu = r->worker->device == FACTS_DEVICE_GPU;
     if (r->out->status != FATTN_OK)
         return;
-    facts_runs_say(r, "judge"); /* the other oracle may follow, pictures, dumps */
-    if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu && !r->options->edit)
-        compare_oracles(r);
+    facts_runs_say(r, "judge"); /* pictures and dumps may follow */
     /* The call may also have written past the guards: into the next case's memory, or into code. */
     r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }

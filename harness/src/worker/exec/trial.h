@@ -22,8 +22,7 @@ typedef struct facts_trial {
     bool prepared;     /* memory, inputs and reference results exist */
     bool again; /* the CUDA context was lost before this configuration ran: another worker has to
                    run it */
-    const char *oracle; /* the program that computed the reference results: "cpu", "gpu", or "both"
-                           if both agree */
+    const char *oracle; /* where the reference results were computed: "cpu" or "gpu" */
     facts_judgement judgement[FACTS_TENSOR_COUNT];
     bool judged[FACTS_TENSOR_COUNT];
     uint64_t

@@ -40,9 +40,8 @@ typedef struct facts_making {
     const facts_problem *problem;
     const fattn_plan *plan; /* the plan that is compared; NULL: there is none yet */
     const facts_who
-        *who; /* the engine whose constants the error model uses; NULL: the starting constants */
-    const facts_reference *like; /* use the constants of this reference instead; NULL: none */
-    bool here;                   /* memory and reference are on the host, even if there is a GPU */
+        *who;  /* the engine whose constants the error model uses; NULL: the starting constants */
+    bool here; /* memory and reference are on the host, even if there is a GPU */
 } facts_making;
 
 /* The three steps that make the reference of a case: its memory, the data of the inputs, and the

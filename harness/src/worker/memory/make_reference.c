@@ -78,11 +78,9 @@ fattn_status facts_reference_create(facts_reference *out, const facts_making *ho
                                     facts_error *error)
 {
     const double since = now_ms();
-    *out = (facts_reference){ .constants = how->like ? how->like->constants
-                                                     : constants_of(how->problem, how->who),
-                              .backend = how->plan   ? (int)fattn_plan_backend(how->plan)
-                                         : how->like ? how->like->backend
-                                                     : FACTS_BACKEND_NOT_KNOWN };
+    *out = (facts_reference){ .constants = constants_of(how->problem, how->who),
+                              .backend = how->plan ? (int)fattn_plan_backend(how->plan)
+                                                   : FACTS_BACKEND_NOT_KNOWN };
     fattn_status status =
         facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
     if (status != FATTN_OK)

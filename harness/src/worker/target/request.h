@@ -19,8 +19,8 @@ typedef enum facts_device { FACTS_DEVICE_LIST(AS_ENUM) FACTS_DEVICE_COUNT } fact
 #undef AS_ENUM
 
 /* The program that computes the expected values: a GPU if there is one that can, else the C
- * reference; the C reference; both, compared. */
-#define FACTS_ORACLE_LIST(X) X(GPU, "gpu") X(CPU, "cpu") X(BOTH, "both")
+ * reference; the C reference. */
+#define FACTS_ORACLE_LIST(X) X(GPU, "gpu") X(CPU, "cpu")
 #define AS_ENUM(symbol, word) FACTS_ORACLE_##symbol,
 typedef enum facts_oracle_choice {
     FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT
