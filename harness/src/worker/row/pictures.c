@@ -49,21 +49,20 @@ json_t *facts_pictures(const facts_trial *trial, facts_reference *reference)
             out = out ? out : json_object();
             json_object_set_new(
                 out, facts_tensor_word(id),
-                json_sprintf("  no single element is wrong: %s refuses all of them together\n",
+                json_sprintf("no single element is wrong: %s refuses all of them together\n",
                              facts_gate_words[j->gate]));
             continue;
         }
         size_t elements = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
         facts_marks marks = { .at = malloc(elements + 1),
                               .keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV };
-        char *text = malloc(FACTS_PICTURE_TEXT);
-        if (marks.at && text && mark(&marks, reference, id)) {
+        char text[FACTS_PICTURE_TEXT];
+        if (marks.at && mark(&marks, reference, id)) {
             out = out ? out : json_object();
             json_object_set_new(out, facts_tensor_word(id),
-                                json_string(facts_picture_draw(&marks, text)));
+                                json_string(facts_picture(&marks, text)));
         }
         free(marks.at);
-        free(text);
     }
     return out;
 }
