@@ -1,8 +1,5 @@
 /* The process-wide cache of plans. One lock, which is never held while a plan is built or
- * destroyed.
- *
- * Two images of its problem find an entry: the resolved problem, and the problem as it was last
- * given. Resolving a problem takes longer than all other work of a hit. */
+ * destroyed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,19 +25,13 @@ typedef struct target {
     uint64_t overrides;
 } target;
 
-/* A place in the table. */
-typedef struct node {
-    struct node *next;
-    struct entry *entry;
-    uint64_t hash;
-    fattn_problem image; /* with a reference to its score_mod */
-    bool linked;
-} node;
-
 typedef enum state { BUILDING, READY, FAILED } state;
 
 typedef struct entry {
-    node resolved, given;
+    struct entry *next; /* of its bucket */
+    uint64_t hash;
+    fattn_problem problem; /* resolved, with a reference to its score_mod */
+    bool linked;
     target target;
     struct entry *newer, *older; /* among the READY ones that are kept */
     int holders;                 /* one for the table, one for the builder, one for each waiter */
@@ -55,9 +46,9 @@ typedef struct entry {
 
 static struct {
     pthread_mutex_t lock;
-    node **buckets;
+    entry **buckets;
     size_t bucket_count; /* a power of 2 */
-    size_t node_count;
+    size_t linked;
     entry *newest, *oldest;
     fattn_cache_limits limits;
     fattn_cache_counters counters;
@@ -67,23 +58,23 @@ static struct {
  * ------------------------------------------------------------------------------------------------
  */
 
-static uint64_t hash_of(const target *t, const fattn_problem *image)
+static uint64_t hash_of(const target *t, const fattn_problem *resolved)
 {
     struct {
         target target;
         fattn__problem_key key;
-    } whole = { *t, fattn__problem_key_of(image) };
+    } whole = { *t, fattn__problem_key_of(resolved) };
     return XXH3_64bits(&whole, sizeof whole);
 }
 
-static entry *find(const target *t, const fattn_problem *image, uint64_t hash)
+static entry *find(const target *t, const fattn_problem *resolved, uint64_t hash)
 {
     if (cache.bucket_count == 0)
         return NULL;
-    for (node *n = cache.buckets[hash & (cache.bucket_count - 1)]; n != NULL; n = n->next) {
-        if (n->hash == hash && memcmp(&n->entry->target, t, sizeof *t) == 0 &&
-            fattn__problem_same(&n->image, image))
-            return n->entry;
+    for (entry *e = cache.buckets[hash & (cache.bucket_count - 1)]; e != NULL; e = e->next) {
+        if (e->hash == hash && memcmp(&e->target, t, sizeof *t) == 0 &&
+            fattn__problem_same(&e->problem, resolved))
+            return e;
     }
     return NULL;
 }
@@ -91,14 +82,14 @@ static entry *find(const target *t, const fattn_problem *image, uint64_t hash)
 static bool grow(void)
 {
     const size_t count = cache.bucket_count > 0 ? cache.bucket_count * 2 : 256;
-    node **buckets = calloc(count, sizeof(node *));
+    entry **buckets = calloc(count, sizeof(entry *));
     if (buckets == NULL)
         return cache.bucket_count > 0;
     for (size_t i = 0; i < cache.bucket_count; i++) {
-        for (node *n = cache.buckets[i], *next; n != NULL; n = next) {
-            next = n->next;
-            n->next = buckets[n->hash & (count - 1)];
-            buckets[n->hash & (count - 1)] = n;
+        for (entry *e = cache.buckets[i], *next; e != NULL; e = next) {
+            next = e->next;
+            e->next = buckets[e->hash & (count - 1)];
+            buckets[e->hash & (count - 1)] = e;
         }
     }
     free(cache.buckets);
@@ -108,29 +99,30 @@ static bool grow(void)
 }
 
 /* False when there is no memory. */
-static bool link_node(node *n, entry *e, const fattn_problem *image, uint64_t hash)
+static bool link_entry(entry *e)
 {
-    if (cache.node_count >= cache.bucket_count && !grow())
+    if (cache.linked >= cache.bucket_count && !grow())
         return false;
-    node **bucket = &cache.buckets[hash & (cache.bucket_count - 1)];
-    *n = (node){ .next = *bucket, .entry = e, .hash = hash, .image = *image, .linked = true };
-    fattn__score_mod_retain(image->score_mod);
-    *bucket = n;
-    cache.node_count++;
+    entry **bucket = &cache.buckets[e->hash & (cache.bucket_count - 1)];
+    fattn__score_mod_retain(e->problem.score_mod);
+    e->next = *bucket;
+    e->linked = true;
+    *bucket = e;
+    cache.linked++;
     return true;
 }
 
-static void unlink_node(node *n)
+static void unlink_entry(entry *e)
 {
-    if (!n->linked)
+    if (!e->linked)
         return;
-    node **at = &cache.buckets[n->hash & (cache.bucket_count - 1)];
-    while (*at != n)
+    entry **at = &cache.buckets[e->hash & (cache.bucket_count - 1)];
+    while (*at != e)
         at = &(*at)->next;
-    *at = n->next;
-    cache.node_count--;
-    n->linked = false;
-    fattn__score_mod_release(n->image.score_mod);
+    *at = e->next;
+    cache.linked--;
+    e->linked = false;
+    fattn__score_mod_release(e->problem.score_mod);
 }
 
 /* ---- least recently used; the lock is held
@@ -167,8 +159,7 @@ static void let_go(entry *e, leaving *out)
 
 static void drop(entry *e, leaving *out)
 {
-    unlink_node(&e->resolved);
-    unlink_node(&e->given);
+    unlink_entry(e);
     if (e->kept) {
         leave_list(e);
         cache.counters.entries--;
@@ -204,25 +195,9 @@ static void destroy_all(leaving *out)
 typedef struct question {
     target target;
     fattn_context *context;
-    const fattn_problem *problem; /* as given */
+    fattn_problem problem; /* resolved */
     fattn_plan_options options;
-    bool has_given; /* the bytes of `given` distinguish it from every other problem */
-    fattn_problem given;
-    uint64_t given_hash;
 } question;
-
-/* Copies the fields of the caller's version of the struct; the rest is 0. The size stays the
- * caller's, because absent fields may have a meaning of their own. */
-static bool take_given(fattn_problem *out, const fattn_problem *problem)
-{
-    size_t size;
-    memcpy(&size, &problem->struct_size, sizeof size);
-    if (size <= sizeof size || size > sizeof *out || size % _Alignof(fattn_problem) != 0)
-        return false;
-    memset((void *)out, 0, sizeof *out);
-    memcpy((void *)out, problem, size);
-    return true;
-}
 
 static fattn_status ask(question *q, fattn_context *context, const fattn_problem *problem,
                         const fattn_plan_options *options)
@@ -231,8 +206,8 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed",
                            problem == NULL ? "problem" : "context");
     TRY(fattn__plan_options_read(&q->options, options));
+    TRY(fattn_problem_resolve(problem, &q->problem));
     q->context = context;
-    q->problem = problem;
     q->target = (target){ .context = context->id,
                           .engine = q->options.engine,
                           .config = (uint64_t)(int64_t)q->options.config };
@@ -244,19 +219,7 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
                                     (size_t)q->options.knob_count * sizeof *q->options.knobs) |
                         1u;
     fattn__policy_hash(q->target.policy);
-    q->has_given = take_given(&q->given, problem);
-    if (q->has_given)
-        q->given_hash = hash_of(&q->target, &q->given);
     return FATTN_OK;
-}
-
-/* From now on the problem as the caller gave it also finds the entry. */
-static void remember_given(entry *e, const question *q)
-{
-    if (!q->has_given || find(&q->target, &q->given, q->given_hash) != NULL)
-        return;
-    unlink_node(&e->given);
-    link_node(&e->given, e, &q->given, q->given_hash);
 }
 
 /* The entry exists: returns its plan, after its builder is done. */
@@ -281,7 +244,7 @@ static fattn_status share(fattn_plan **out, entry *e, leaving *left)
 }
 
 /* Stores the built plan in the entry, and keeps the entry if there is room. */
-static void publish(entry *e, fattn_plan *plan, fattn_status st, const question *q, leaving *left)
+static void publish(entry *e, fattn_plan *plan, fattn_status st, leaving *left)
 {
     e->state = st == FATTN_OK ? READY : FAILED;
     e->status = st;
@@ -294,13 +257,12 @@ static void publish(entry *e, fattn_plan *plan, fattn_status st, const question 
         cache.counters.failures++;
     }
     pthread_cond_broadcast(&e->built);
-    const bool dropped = !e->resolved.linked; /* while it was being built */
+    const bool dropped = !e->linked; /* while it was being built */
     if (!dropped && st == FATTN_OK && cache.limits.entries > 0 && e->bytes <= cache.limits.bytes) {
         e->kept = true;
         enter_list(e);
         cache.counters.entries++;
         cache.counters.bytes += e->bytes;
-        remember_given(e, q);
         evict(left);
     } else if (!dropped) {
         drop(e, left);
@@ -308,60 +270,33 @@ static void publish(entry *e, fattn_plan *plan, fattn_status st, const question 
     let_go(e, left);
 }
 
-static fattn_status build(fattn_plan **out, entry *e, const question *q,
-                          const fattn_problem *resolved)
+static fattn_status build(fattn_plan **out, entry *e, const question *q)
 {
     leaving left = { 0 };
-    fattn_status st = fattn__plan_build(out, q->context, resolved, &q->options);
+    fattn_status st = fattn__plan_build(out, q->context, &q->problem, &q->options);
     pthread_mutex_lock(&cache.lock);
-    publish(e, *out, st, q, &left);
+    publish(e, *out, st, &left);
     pthread_mutex_unlock(&cache.lock);
     destroy_all(&left);
     return st;
 }
 
 /* An entry that is being built; NULL: no memory. */
-static entry *announce(const question *q, const fattn_problem *resolved, uint64_t hash)
+static entry *announce(const question *q, uint64_t hash)
 {
     entry *e = calloc(1, sizeof *e);
     if (e == NULL)
         return NULL;
     e->target = q->target;
+    e->problem = q->problem;
+    e->hash = hash;
     e->holders = 2;
-    if (!link_node(&e->resolved, e, resolved, hash)) {
+    if (!link_entry(e)) {
         free(e);
         return NULL;
     }
     pthread_cond_init(&e->built, NULL);
     return e;
-}
-
-static fattn_status get_resolved(fattn_plan **out, const question *q)
-{
-    fattn_problem resolved;
-    leaving left = { 0 };
-    fattn_status st = fattn_problem_resolve(q->problem, &resolved);
-    if (st != FATTN_OK)
-        return st;
-    const uint64_t hash = hash_of(&q->target, &resolved);
-    pthread_mutex_lock(&cache.lock);
-    entry *e = find(&q->target, &resolved, hash);
-    const bool mine = e == NULL;
-    if (!mine) {
-        if (e->state == READY)
-            remember_given(e, q);
-        st = share(out, e, &left);
-    } else {
-        cache.counters.misses++;
-        e = announce(q, &resolved, hash);
-    }
-    pthread_mutex_unlock(&cache.lock);
-    destroy_all(&left);
-    if (!mine)
-        return st;
-    if (e == NULL)
-        return fattn__fail(FATTN_NO_MEMORY, "no memory for an entry of the cache");
-    return build(out, e, q, &resolved);
 }
 
 fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
@@ -373,15 +308,23 @@ fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fatt
     fattn_status st = ask(&q, context, problem, options);
     if (st != FATTN_OK)
         return st;
-    if (!q.has_given)
-        return get_resolved(out, &q);
+    const uint64_t hash = hash_of(&q.target, &q.problem);
     pthread_mutex_lock(&cache.lock);
-    entry *e = find(&q.target, &q.given, q.given_hash);
-    if (e != NULL)
+    entry *e = find(&q.target, &q.problem, hash);
+    const bool mine = e == NULL;
+    if (mine) {
+        cache.counters.misses++;
+        e = announce(&q, hash);
+    } else {
         st = share(out, e, &left);
+    }
     pthread_mutex_unlock(&cache.lock);
     destroy_all(&left);
-    return e != NULL ? st : get_resolved(out, &q);
+    if (!mine)
+        return st;
+    if (e == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for an entry of the cache");
+    return build(out, e, &q);
 }
 
 /* ---- the whole
@@ -420,12 +363,10 @@ void fattn_cache_drop(fattn_context *context)
     leaving left = { 0 };
     pthread_mutex_lock(&cache.lock);
     for (size_t i = 0; i < cache.bucket_count; i++) {
-        /* A drop removes both nodes of an entry, so each search starts at the head again. */
-        for (node *n = cache.buckets[i]; n != NULL;) {
-            const bool goes = context == NULL || n->entry->target.context == context->id;
-            if (goes)
-                drop(n->entry, &left);
-            n = goes ? cache.buckets[i] : n->next;
+        for (entry *e = cache.buckets[i], *next; e != NULL; e = next) {
+            next = e->next;
+            if (context == NULL || e->target.context == context->id)
+                drop(e, &left);
         }
     }
     pthread_mutex_unlock(&cache.lock);
