@@ -52,12 +52,6 @@ static inline real saturated(fref_type type, real x, real scale)
     return fmaxl(-max, fminl(max, x));
 }
 
-/* z of gate T1. */
-static inline real z_of(int64_t n)
-{
-    return sqrtl(2 * logl(2 * (real)n / 1e-8L));
-}
-
 /* A modification, a bias or alibi: then a key whose P is 0 in any arithmetic says nothing. */
 static inline bool is_scored(const fref_problem *p)
 {
@@ -108,7 +102,6 @@ typedef struct head_entries {
     row *rows;
     back *backs;
     entry *entries;
-    bool *live; /* [row] */
 } head_entries;
 
 bool naive_keeps(const fref_problem *p, int64_t b, int64_t i, int64_t j)
@@ -210,65 +203,7 @@ static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
     x->nck = at_least_one((real)p->dim_qk / (real)r->chunk);
 }
 
-/* Degrees of freedom, as docs/numerics.md section 2 says them. */
-
-static real channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim,
-                     const bool *live)
-{
-    int64_t first = 0, last = rows;
-    while (first < last && !live[first])
-        first++;
-    while (last > first && !live[last - 1])
-        last--;
-    int64_t n = last - first, used = n < 1024 ? n : 1024;
-    real *c = calloc((size_t)(dim * dim) + 1, sizeof *c), trace = 0, squares = 0;
-    if (!c)
-        abort();
-    for (int64_t r = 0; r < used; r++) {
-        int64_t i = first + r * n / used;
-        for (int64_t k = 0; live[i] && k < dim; k++)
-            for (int64_t m = 0; m < dim; m++)
-                c[k * dim + m] +=
-                    (real)element(x, b, h, i, k) * (real)element(x, b, h, i, m) / (real)used;
-    }
-    for (int64_t k = 0; k < dim; k++) {
-        real rms = sqrtl(c[k * dim + k]);
-        trace += rms > 0;
-        for (int64_t m = 0; m < dim; m++)
-            if (rms > 0 && c[m * dim + m] > 0)
-                squares += square(c[k * dim + m] / (rms * sqrtl(c[m * dim + m])));
-    }
-    free(c);
-    return trace > 0 ? fmaxl(1, trace * trace / squares) : 1;
-}
-
-static void take_amax(real amax[3], real x, real tolerance)
-{
-    amax[0] = fmaxl(amax[0], fabsl(x));
-    amax[1] = fmaxl(amax[1], fabsl(x) - tolerance);
-    amax[2] = fmaxl(amax[2], fabsl(x) + tolerance);
-}
-
-static void add_weight(naive_line *line, real w)
-{
-    line->first += w;
-    line->second += w * w;
-}
-
-static void finish_line(naive_line *line, int64_t dim)
-{
-    if (!line->live)
-        return;
-    line->neff = line->first < 0x1p-400L ? 1 : line->first * line->first / line->second;
-    real single = line->single / line->all, cast = line->cast / line->all,
-         whole = 1 - single - cast;
-    real spread = square(single) * (1 / line->neff + 1 / line->channels) + square(whole) +
-                  square(cast) / (real)dim;
-    line->nu = line->nu == 0 ? fmaxl(0.5L, 1 / spread) : line->nu;
-}
-
-static void forward_element(const row *x, naive_answers *out, naive_line *line, int64_t at,
-                            int64_t c)
+static void forward_element(const row *x, naive_answers *out, int64_t at, int64_t c)
 {
     const naive_tensor *o = &out->o;
     const fref_scales *sc = &x->d->problem.scales;
@@ -306,14 +241,8 @@ static void forward_element(const row *x, naive_answers *out, naive_line *line, 
     real variance = (square(up) * p2va2 + square(eta) * va2 + square(so)) / 3 +
                     4 * square(es) * p2va2 + square(es / 4 * pva) + square(el * value) + square(a) +
                     square(flushed);
-    line->single += (square(up) * p2va2 + square(eta) * va2) / 3 + 4 * square(es) * p2va2;
-    line->cast += square(so) / 3;
-    line->all += variance;
-    const real exact = value, bound = up * pva + eta * va1 + 2 * ew * pva + el * fabsl(value) +
-                                      a * (r->acc_pv > 0 ? 2 : sqrtl(nt));
-    const fref_problem *problem = &x->d->problem;
-    const real z = z_of(problem->batch * problem->heads_q * problem->rows * problem->dim_v);
-    take_amax(out->amax_o, exact, fminl(bound, z * sqrtl(variance - so * so / 3)));
+    const real bound = up * pva + eta * va1 + 2 * ew * pva + el * fabsl(value) +
+                       a * (r->acc_pv > 0 ? 2 : sqrtl(nt));
     o->value[at] = clamped;
     o->size[at] = pva;
     o->sigma[at] = sqrtl(variance);
@@ -324,8 +253,6 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
 {
     const fref_problem *p = &x->d->problem;
     const fref_rounding *r = x->r;
-    naive_line *line = &out->o.line[row_index];
-    line->live = x->n > 0;
     real ps = 0, pp = 0, pe = 0;
     out->lse.value[row_index] = x->lse;
     out->max.value[row_index] = x->max;
@@ -340,12 +267,6 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
         ps += P * x->details[j].pull;
         pe += P * x->details[j].extra;
         pp += P * P;
-        const real es =
-            (real)r->ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
-        take_amax(out->amax_s, P * x->details[j].kept,
-                  P * x->details[j].kept * (0x1p-19L + (real)r->cl * es) + 0x1p-126L);
-        add_weight(line, square(P * x->details[j].kept) *
-                             dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
     out->lse.bound[row_index] =
@@ -355,7 +276,7 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
     out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) +
                                 2 * (real)r->cl * ua * sqrtl(x->nck) * x->qk;
     for (int64_t c = 0; x->n > 0 && c < p->dim_v; c++)
-        forward_element(x, out, line, row_index * p->dim_v + c, c);
+        forward_element(x, out, row_index * p->dim_v + c, c);
 }
 
 static back back_of(const row *x)
@@ -425,8 +346,8 @@ static entry entry_of(const row *x, const back *y, int64_t j)
     return e;
 }
 
-static void dq_element(const row *x, const back *y, const entry *e, naive_answers *out,
-                       naive_line *line, int64_t at, int64_t c)
+static void dq_element(const row *x, const back *y, const entry *e, naive_answers *out, int64_t at,
+                       int64_t c)
 {
     const fref_problem *p = &x->d->problem;
     const fref_scales *s = &p->scales;
@@ -453,48 +374,9 @@ static void dq_element(const row *x, const back *y, const entry *e, naive_answer
     dq->size[at] = sc * size;
     real all = sc * sc * variance + square(sc * lost) + square(y->ed * mean) +
                square(y->es * sc * value) + aq * aq + cast * cast / 3;
-    line->single += sc * sc * variance;
-    line->cast += cast * cast / 3;
-    line->all += all;
     dq->sigma[at] = sqrtl(all) + y->eo * mean;
     bound = sc * bound + 2 * y->ed * mean + aq * root + sqrtl(3 * (real)p->dim_v) * y->eo * mean;
     dq->bound[at] = bound + cast;
-    const real z = x->r->coherent & FREF_GRADIENT_Q
-                       ? INFINITY
-                       : z_of(p->batch * p->heads_q * p->rows * p->dim_qk);
-    take_amax(out->amax_dq, sc * value,
-              fminl(bound, z * (sqrtl(all - cast * cast / 3) + y->eo * mean)));
-}
-
-static void take_amax_dp(const row *x, const back *y, const entry *e, naive_answers *out)
-{
-    const fref_problem *p = &x->d->problem;
-    const real sc = fabsl((real)p->scale), z = z_of(p->batch * p->heads_q * p->rows * p->keys),
-               root = sqrtl(3 * (real)p->dim_v);
-    const real variance = square(y->es * e->ds) +
-                          square(e->gp) * (square(e->ep) + square(y->ed) + square(y->eo)) +
-                          square(e->off);
-    const real bound = y->ew * fabsl(e->ds) + e->gp * (e->ez + y->ed + root * y->eo) + e->worst_off;
-    const real flushed = e->gp < 0x1.125fbee250664p-126L ? fabsl(e->ds) : 0;
-    take_amax(out->amax_dp, sc * e->ds,
-              sc * (fminl(bound, z * sqrtl(variance)) + flushed) + 0x1p-126L);
-}
-
-static void dq_row(const row *x, const back *y, const entry *e, naive_answers *out,
-                   int64_t row_index)
-{
-    const fref_problem *p = &x->d->problem;
-    naive_line *line = &out->dq.line[row_index];
-    line->live = true;
-    line->nu = x->r->own_o ? 0 : 1;
-    for (int64_t j = 0; j < p->keys; j++)
-        if (!isnan(x->s[j])) {
-            take_amax_dp(x, y, &e[j], out);
-            add_weight(line, square(e[j].ds) *
-                                 dot(&x->d->k, x->hk, j, &x->d->k, x->hk, j, x->b, p->dim_qk));
-        }
-    for (int64_t c = 0; c < p->dim_qk; c++)
-        dq_element(x, y, e, out, line, row_index * p->dim_qk + c, c);
 }
 
 static void add_sink(const row *x, const back *y, naive_answers *out)
@@ -536,9 +418,11 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
     const fref_problem *p = &d->problem;
     const row *x = &e->rows[0];
     part a = { 0 };
+    bool live = false;
     for (int64_t i = 0; i < p->rows; i++) {
         if (isnan(e->rows[i].s[j]))
             continue;
+        live = true;
         const entry *y = &e->entries[i * p->keys + j];
         const back *z = &e->backs[i];
         const bool kept = e->rows[i].details[j].kept > 0;
@@ -562,6 +446,7 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
     int64_t heads = of_k ? p->heads_k : p->heads_v, head = of_k ? x->hk : x->hv,
             dim = of_k ? p->dim_qk : p->dim_v;
     int64_t at = ((x->b * heads + head) * p->keys + j) * dim + c;
+    (of_k ? &out->dk : &out->dv)->live[at] |= live;
     part_finish(&a, of_k ? &out->dk : &out->dv, at, scale,
                 p->heads_q > heads && x->r->partials_cast, x);
 }
@@ -632,38 +517,11 @@ static void finish_bias(naive_answers *a, const fref_problem *p, const fref_roun
     }
 }
 
-static void add_weights(const head_entries *e, naive_answers *out, int64_t j, bool of_k,
-                        real channels)
-{
-    const row *x = &e->rows[0];
-    const data *d = x->d;
-    const fref_problem *p = &d->problem;
-    const fref_tensor *t = of_k ? &d->q : &d->d_o;
-    const naive_tensor *to = of_k ? &out->dk : &out->dv;
-    int64_t heads = of_k ? p->heads_k : p->heads_v, head = of_k ? x->hk : x->hv,
-            dim = of_k ? p->dim_qk : p->dim_v;
-    int64_t at = (x->b * heads + head) * p->keys + j;
-    naive_line *line = &to->line[at];
-    line->channels = line->channels == 0 || channels < line->channels ? channels : line->channels;
-    for (int64_t i = 0; i < p->rows; i++) {
-        if (isnan(e->rows[i].s[j]))
-            continue;
-        const entry *y = &e->entries[i * p->keys + j];
-        line->live = true;
-        to->weight[at * p->rows + i] +=
-            square(of_k ? y->ds : y->pk) * dot(t, x->h, i, t, x->h, i, x->b, dim);
-    }
-}
-
 static void add_keys(const head_entries *e, naive_answers *out)
 {
     const row *x = &e->rows[0];
     const fref_problem *p = &x->d->problem;
-    const real of_q = channels(&x->d->q, x->b, x->h, p->rows, p->dim_qk, e->live);
-    const real of_d_o = channels(&x->d->d_o, x->b, x->h, p->rows, p->dim_v, e->live);
     for (int64_t j = 0; j < p->keys; j++) {
-        add_weights(e, out, j, true, of_q);
-        add_weights(e, out, j, false, of_d_o);
         for (int64_t c = 0; c < p->dim_qk; c++)
             key_element(e, out, j, c, true);
         for (int64_t c = 0; c < p->dim_v; c++)
@@ -672,49 +530,18 @@ static void add_keys(const head_entries *e, naive_answers *out)
 }
 
 /* The last cast of a gradient that was summed over heads; a dead key has none. */
-static void finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim,
-                        real scale, bool coherent, real amax[3])
+static void finish_keys(const naive_tensor *t, fref_type out, real scale)
 {
-    const real z = coherent ? INFINITY : z_of(t->count);
-    for (int64_t n = 0; n < t->line_count; n++) {
-        naive_line *line = &t->line[n];
-        for (int64_t at = n * dim; at < (n + 1) * dim; at++) {
-            if (!line->live)
-                t->sigma[at] = t->bound[at] = 0;
-            if (!line->live)
-                continue;
-            t->sigma[at] += square(t->lost[at]);
-            take_amax(amax, t->value[at], fminl(t->bound[at], z * sqrtl(t->sigma[at])));
+    for (int64_t at = 0; at < t->count; at++) {
+        if (t->live[at]) {
             t->value[at] = saturated(out, t->value[at], scale);
-            real cast = cast_of(out, t->value[at], scale);
-            line->single += t->sigma[at]; /* still a variance */
-            line->cast += cast * cast / 3;
-            t->sigma[at] = sqrtl(t->sigma[at] + cast * cast / 3);
+            const real cast = cast_of(out, t->value[at], scale);
+            t->sigma[at] = sqrtl(t->sigma[at] + square(t->lost[at]) + cast * cast / 3);
             t->bound[at] += cast;
+        } else {
+            t->sigma[at] = t->bound[at] = 0;
         }
-        line->all = line->single + line->cast;
-        for (int64_t i = 0; i < p->rows; i++)
-            add_weight(line, t->weight[n * p->rows + i]);
     }
-}
-
-/* Channels of V and K for the rows of O and dQ. */
-static void start_lines(naive_answers *out, const data *d, const row *x, int64_t row_index)
-{
-    const fref_problem *p = &d->problem;
-    bool *live = calloc((size_t)p->keys + 1, sizeof *live);
-    if (!live)
-        abort();
-    for (int64_t i = 0; i < p->rows; i++)
-        for (int64_t j = 0; j < p->keys; j++)
-            live[j] |= naive_keeps(p, x->b, i, j);
-    const real of_v = channels(&d->v, x->b, x->hv, p->keys, p->dim_v, live),
-               of_k = channels(&d->k, x->b, x->hk, p->keys, p->dim_qk, live);
-    for (int64_t i = 0; i < p->rows; i++) {
-        out->o.line[row_index + i].channels = of_v;
-        out->dq.line[row_index + i].channels = of_k;
-    }
-    free(live);
 }
 
 static void one_head(naive_answers *out, const data *d, const fref_rounding *r, int64_t b,
@@ -725,16 +552,11 @@ static void one_head(naive_answers *out, const data *d, const fref_rounding *r, 
         int64_t index = (b * p->heads_q + h) * p->rows + i;
         row *x = &e->rows[i];
         row_start(x, d, r, b, h, i, logits + i * p->keys, details + i * p->keys);
-        if (i == 0)
-            start_lines(out, d, x, index);
         forward_row(x, out, index);
         const bool padded = i >= (p->len_q ? p->len_q[b] : p->rows);
         const bool dead = padded || element(&d->stats, b, h, i, 0) == -INFINITY;
         for (int64_t j = 0; dead && j < p->keys; j++)
             x->s[j] = NAN;
-        e->live[i] = false;
-        for (int64_t j = 0; !dead && j < p->keys; j++)
-            e->live[i] |= naive_keeps(p, b, i, j);
         if (dead)
             continue;
         e->backs[i] = back_of(x);
@@ -742,8 +564,8 @@ static void one_head(naive_answers *out, const data *d, const fref_rounding *r, 
         for (int64_t j = 0; j < p->keys; j++)
             if (!isnan(x->s[j]))
                 e->entries[i * p->keys + j] = entry_of(x, &e->backs[i], j);
-        if (x->n > 0)
-            dq_row(x, &e->backs[i], e->entries + i * p->keys, out, index);
+        for (int64_t c = 0; x->n > 0 && c < p->dim_qk; c++)
+            dq_element(x, &e->backs[i], e->entries + i * p->keys, out, index * p->dim_qk + c, c);
     }
     add_bias(e, out);
     add_keys(e, out);
@@ -757,23 +579,15 @@ static void *zeros(int64_t count, size_t size)
     return memory;
 }
 
-static void tensor_create(naive_tensor *t, int64_t lines, int64_t dim, int64_t weights)
+static void tensor_create(naive_tensor *t, int64_t count)
 {
-    t->count = lines * dim;
-    t->line_count = lines;
-    t->value = zeros(5 * t->count, sizeof *t->value);
-    t->size = t->value + t->count;
-    t->sigma = t->size + t->count;
-    t->bound = t->sigma + t->count;
-    t->lost = t->bound + t->count;
-    t->line = zeros(lines, sizeof *t->line);
-    t->weight = zeros(lines * weights, sizeof *t->weight);
-}
-
-static void finish_lines(const naive_tensor *t, int64_t dim)
-{
-    for (int64_t n = 0; n < t->line_count; n++)
-        finish_line(&t->line[n], dim);
+    t->count = count;
+    t->value = zeros(5 * count, sizeof *t->value);
+    t->size = t->value + count;
+    t->sigma = t->size + count;
+    t->bound = t->sigma + count;
+    t->lost = t->bound + count;
+    t->live = zeros(count, sizeof *t->live);
 }
 
 static void start(naive_answers *out, const data *d)
@@ -781,15 +595,15 @@ static void start(naive_answers *out, const data *d)
     const fref_problem *p = &d->problem;
     const int64_t rows = p->batch * p->heads_q * p->rows, *dim = d->dbias_dim,
                   bias = dim[0] * dim[1] * dim[2] * dim[3];
-    tensor_create(&out->o, rows, p->dim_v, 0);
-    tensor_create(&out->lse, rows, 1, 0);
-    tensor_create(&out->max, rows, 1, 0);
-    tensor_create(&out->sum_exp, rows, 1, 0);
-    tensor_create(&out->dq, rows, p->dim_qk, 0);
-    tensor_create(&out->dk, p->batch * p->heads_k * p->keys, p->dim_qk, p->rows);
-    tensor_create(&out->dv, p->batch * p->heads_v * p->keys, p->dim_v, p->rows);
-    tensor_create(&out->dsink, p->heads_q, 1, 0);
-    tensor_create(&out->dbias, bias, 1, 0);
+    tensor_create(&out->o, rows * p->dim_v);
+    tensor_create(&out->lse, rows);
+    tensor_create(&out->max, rows);
+    tensor_create(&out->sum_exp, rows);
+    tensor_create(&out->dq, rows * p->dim_qk);
+    tensor_create(&out->dk, p->batch * p->heads_k * p->keys * p->dim_qk);
+    tensor_create(&out->dv, p->batch * p->heads_v * p->keys * p->dim_v);
+    tensor_create(&out->dsink, p->heads_q);
+    tensor_create(&out->dbias, bias);
     memcpy(out->dbias_dim, dim, sizeof out->dbias_dim);
     out->dbias_magnitude = zeros(bias, sizeof *out->dbias_magnitude);
 }
@@ -804,26 +618,18 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
     detail *details = zeros(n, sizeof *details);
     head_entries e = { .rows = zeros(p->rows, sizeof *e.rows),
                        .backs = zeros(p->rows, sizeof *e.backs),
-                       .entries = zeros(n, sizeof *e.entries),
-                       .live = zeros(p->rows, sizeof *e.live) };
+                       .entries = zeros(n, sizeof *e.entries) };
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             one_head(out, d, r, b, h, logits, details, &e);
-    finish_keys(&out->dk, p, r->out, p->dim_qk, or_one(p->scales.scale_dk),
-                r->coherent & FREF_GRADIENT_K, out->amax_dk);
-    finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv),
-                r->coherent & FREF_GRADIENT_V, out->amax_dv);
+    finish_keys(&out->dk, r->out, or_one(p->scales.scale_dk));
+    finish_keys(&out->dv, r->out, or_one(p->scales.scale_dv));
     finish_bias(out, p, r);
-    finish_lines(&out->o, p->dim_v);
-    finish_lines(&out->dq, p->dim_qk);
-    finish_lines(&out->dk, p->dim_qk);
-    finish_lines(&out->dv, p->dim_v);
     free(details);
     free(logits);
     free(e.rows);
     free(e.backs);
     free(e.entries);
-    free(e.live);
 }
 
 void naive_destroy(naive_answers *a)
@@ -833,7 +639,6 @@ void naive_destroy(naive_answers *a)
     free(a->dbias_magnitude);
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++) {
         free(owned[n]->value);
-        free(owned[n]->line);
-        free(owned[n]->weight);
+        free(owned[n]->live);
     }
 }
