@@ -34,11 +34,17 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
-{
-    (void)handle, (void)stream;
-    return CUDNN_STATUS_SUCCESS;
-}
+/* What succeeds and does nothing else. */
+#define SUCCEED(result, name, arguments)                                                           \
+    result name arguments                                                                          \
+    {                                                                                              \
+        return (result)0;                                                                          \
+    }
+SUCCEED(cudnnStatus_t, cudnnSetStream, (cudnnHandle_t handle, cudaStream_t stream))
+SUCCEED(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t d))
+SUCCEED(cudaError_t, cudaDeviceSynchronize, (void))
+SUCCEED(cudaError_t, cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode))
+SUCCEED(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t graph, cudaStream_t stream))
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t *out)
@@ -59,12 +65,6 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendA
         memcpy(uids, values, (size_t)n * sizeof *uids);
     if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
         memcpy(addresses, values, (size_t)(count = n) * sizeof *addresses);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d)
-{
-    (void)d;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -120,11 +120,6 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize(void)
-{
-    return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 {
     (void)device;
@@ -136,12 +131,6 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 cudaError_t cudaStreamCreate(cudaStream_t *out)
 {
     *out = NULL;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
-{
-    (void)stream, (void)mode;
     return cudaSuccess;
 }
 
@@ -157,11 +146,5 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t grap
 {
     (void)graph, (void)flags;
     *out = NULL;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
-{
-    (void)graph, (void)stream;
     return cudaSuccess;
 }
