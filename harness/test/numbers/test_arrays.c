@@ -12,41 +12,59 @@ Test(arrays, their_words_are_the_fields_of_a_call)
     cr_expect_eq(facts_array_place(FACTS_ARRAY_SINK), offsetof(fattn_tensors, sink));
 }
 
-Test(arrays, offsets_count_elements_or_tokens)
+/* Of numbers that are 32 bits wide, but `wide`; so many of them as are given. */
+Test(arrays, hold_the_numbers_that_their_words_say)
 {
-    facts_problem *p = resolved(
-        "pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 slots=+1 stats=ht1 stride=gap:k.s.16");
-    int32_t *q = made(p, FACTS_ARRAY_Q_OFFSETS), *k = made(p, FACTS_ARRAY_K_OFFSETS),
-            *stats = made(p, FACTS_ARRAY_STATS_OFFSETS);
-    cr_expect(p->array[FACTS_ARRAY_Q_OFFSETS].count == 3 && q[0] == 0 && q[1] == 6 * 32 &&
-              q[2] == 14 * 32);
-    cr_expect(k[1] == 4 * 32 && k[2] == 14 * 32, "two heads of 8 and a gap of 16");
-    cr_expect(stats[1] == 6 && stats[2] == 14, "head by head: a token is one number");
-    free(q), free(k), free(stats), free(p);
-    p = resolved("pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 offsets=i64 rmult=tokens");
-    int64_t *v = made(p, FACTS_ARRAY_V_OFFSETS);
-    cr_expect(v[0] == 0 && v[1] == 3 && v[2] == 12);
-    free(v), free(p);
-}
-
-Test(arrays, lengths_may_be_prefix_sums)
-{
-    facts_problem *p = resolved("b=3 s=9 lens=5+0+7/3+9+1 cu=kv");
-    int32_t *q = made(p, FACTS_ARRAY_SEQ_LEN_Q), *kv = made(p, FACTS_ARRAY_SEQ_LEN_KV);
-    cr_expect(q[0] == 5 && q[1] == 0 && q[2] == 7 && kv[0] == 0 && kv[1] == 3 && kv[2] == 12 &&
-              kv[3] == 13);
-    free(q), free(kv), free(p);
-}
-
-Test(arrays, the_lengths_of_an_unused_sequence_are_minus_one_and_it_has_no_tokens)
-{
-    facts_problem *p = resolved("b=4 s=9 layout=thd lens=5+-1+7+-1/3+-1+9+-1");
-    int32_t *q = made(p, FACTS_ARRAY_SEQ_LEN_Q), *kv = made(p, FACTS_ARRAY_SEQ_LEN_KV);
-    cr_expect(q[0] == 5 && q[1] == -1 && q[2] == 7 && q[3] == -1 && kv[0] == 3 && kv[1] == -1 &&
-              kv[2] == 9 && kv[3] == -1);
+#define PACKED                                                                                     \
+    "pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 slots=+1 stats=ht1 stride=gap:k.s.16"
+#define UNUSED "b=4 s=9 layout=thd lens=5+-1+7+-1/3+-1+9+-1"
+#define SUMS "b=3 s=9 lens=5+0+7/3+9+1 cu=kv"
+    static const struct {
+        const char *text;
+        facts_array_id id;
+        bool wide;
+        int64_t count, numbers[6];
+    } rows[] = {
+        { PACKED, FACTS_ARRAY_Q_OFFSETS, false, 3, { 0, 6 * 32, 14 * 32 } },
+        /* two heads of 8 and a gap of 16 */
+        { PACKED, FACTS_ARRAY_K_OFFSETS, false, 3, { 0, 4 * 32, 14 * 32 } },
+        /* head by head: a token is one number */
+        { PACKED, FACTS_ARRAY_STATS_OFFSETS, false, 3, { 0, 6, 14 } },
+        { "pass=bwd b=2 h=4/2 s=9 d=8 layout=thd lens=5+7/3+9 offsets=i64 rmult=tokens",
+          FACTS_ARRAY_V_OFFSETS,
+          true,
+          3,
+          { 0, 3, 12 } },
+        { SUMS, FACTS_ARRAY_SEQ_LEN_Q, false, 3, { 5, 0, 7 } },
+        { SUMS, FACTS_ARRAY_SEQ_LEN_KV, false, 4, { 0, 3, 12, 13 } },
+        { UNUSED, FACTS_ARRAY_SEQ_LEN_Q, false, 4, { 5, -1, 7, -1 } },
+        { UNUSED, FACTS_ARRAY_SEQ_LEN_KV, false, 4, { 3, -1, 9, -1 } },
+        { "b=3 s=10/8 paged=4 table=identity",
+          FACTS_ARRAY_PAGE_TABLE_K,
+          false,
+          6,
+          { 0, 1, 2, 3, 4, 5 } },
+        { "b=3 s=10/8 paged=4 table=linspace",
+          FACTS_ARRAY_PAGE_TABLE_K,
+          false,
+          6,
+          { 0, 3, 1, 4, 2, 5 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        facts_problem *p = resolved(rows[i].text);
+        void *made_of = made(p, rows[i].id);
+        cr_assert_eq(p->array[rows[i].id].count, rows[i].count, "%s", rows[i].text);
+        for (int64_t n = 0; n < rows[i].count; n++)
+            cr_expect_eq(rows[i].wide ? ((int64_t *)made_of)[n] : ((int32_t *)made_of)[n],
+                         rows[i].numbers[n], "%s: %s[%d]", rows[i].text,
+                         facts_array_words[rows[i].id], (int)n);
+        free(made_of), free(p);
+    }
+    facts_problem *p = resolved(UNUSED);
     cr_expect(p->len_q[1] == 0 && p->len_kv[3] == 0 && p->start_q[2] == p->start_q[1] &&
-              p->start_kv[4] == 12);
-    free(q), free(kv), free(p);
+                  p->start_kv[4] == 12,
+              "an unused sequence has no tokens");
+    free(p);
 }
 
 /* Which pages of a pool the table names, each once but for shared ones. */
@@ -90,19 +108,10 @@ Test(arrays, a_table_names_each_page_once)
     check_table("b=1 s=1 paged=64", FACTS_TENSOR_K, false);
 }
 
-Test(arrays, tables_of_each_word_are_what_it_says)
+Test(arrays, shared_tables_share_and_others_are_shuffled)
 {
-    facts_problem *p = resolved("b=3 s=10/8 paged=4 table=identity");
-    int32_t *table = made(p, FACTS_ARRAY_PAGE_TABLE_K);
-    for (int i = 0; i < 6; i++)
-        cr_expect_eq(table[i], i);
-    free(table), free(p);
-    p = resolved("b=3 s=10/8 paged=4 table=linspace");
-    table = made(p, FACTS_ARRAY_PAGE_TABLE_K);
-    cr_expect(table[0] == 0 && table[1] == 3 && table[2] == 1 && table[3] == 4 && table[5] == 5);
-    free(table), free(p);
-    p = resolved("b=3 s=10/64 paged=4 table=shared");
-    table = made(p, FACTS_ARRAY_PAGE_TABLE_V);
+    facts_problem *p = resolved("b=3 s=10/64 paged=4 table=shared");
+    int32_t *table = made(p, FACTS_ARRAY_PAGE_TABLE_V);
     cr_expect(table[0] == table[16] && table[7] == table[32 + 7] && table[8] != table[16 + 8]);
     free(table), free(p);
     p = resolved("b=3 s=10/512 paged=4");

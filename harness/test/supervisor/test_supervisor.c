@@ -116,37 +116,12 @@ Test(supervisor, resume_asks_again_what_was_late_through_us_and_nothing_more)
     cr_expect_eq(sum_up("r").rows, 13, "it has its answer");
 }
 
-Test(supervisor, of_what_was_late_all_configurations_are_asked_again)
-{
-    setenv("FACTS_FAULT", "late_config1", 1);
-    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --timeout 3 -o r"), 3);
-    cr_expect_eq(sum_up("r").rows, 4);
-    setenv("FACTS_FAULT", "bye_config2", 1);
-    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
-    summary s = sum_up("r");
-    cr_expect(s.rows == 8 && s.complete, "%zu rows", s.rows);
-    setenv("FACTS_FAULT", "exit_before_ready", 1);
-    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
-}
-
 /* Changes FOLDER/r, or makes it, with a line of shell. */
 static void change(const char *line)
 {
     char command[256];
     snprintf(command, sizeof command, "cd %s && %s", folder, line);
     cr_assert_eq(system(command), 0);
-}
-
-Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
-{
-    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu -o whole"), 0);
-    /* run, start, target and the rows of configurations 0 and 1 */
-    change("grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r");
-    cr_assert_eq(sum_up("r").rows, 2);
-    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
-    summary s = sum_up("r");
-    cr_expect_eq(s.rows, 4, "%zu rows", s.rows);
-    cr_expect(s.complete);
 }
 
 Test(supervisor, a_row_with_an_unknown_verdict_is_asked_again)

@@ -177,22 +177,6 @@ Test(gpu, plans_take_turns_in_one_workspace)
     fattn_context_destroy(context);
 }
 
-Test(gpu, an_address_of_the_host_is_refused_before_anything_is_launched)
-{
-    fattn_context *context = open_gpu();
-    const fattn_problem problem = small(FATTN_FORWARD);
-    fattn_plan *plan = create(context, &problem);
-    _Alignas(256) static uint16_t host[COUNT];
-    fattn_tensors t = inputs(context);
-    t.workspace_bytes = fattn_plan_workspace_bytes(plan);
-    t.workspace = put(context, NULL, t.workspace_bytes);
-    t.v = host;
-    cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_BAD_PROBLEM);
-    cr_expect_not_null(strstr(fattn_last_error(), "v is not an address"), "%s", fattn_last_error());
-    fattn_plan_destroy(plan);
-    fattn_context_destroy(context);
-}
-
 typedef struct launcher {
     const fattn_plan *plan;
     fattn_tensors tensors;
