@@ -1,13 +1,11 @@
-"""How fast is a run of a suite, and what do kept plans save? Each step is one command; the same folder of plans serves all of them.
+"""How fast is a run of a suite on a GPU, and what do kept plans save? Runs with an empty folder of plans, and again with what that left.
 
-  without a GPU   decide and compile with an empty folder, and again with what that left; the rows must be the same
-  on a GPU        run with an empty folder, and again; executed cases a second, milliseconds of the GPU held for each, and where a worker's time
-                  goes (FACTS_TIMES)
+  executed cases a second, milliseconds of the GPU held for each, and where a worker's time goes (FACTS_TIMES)
   --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
-                  GPU, and a Python (--python) with cudnn, torch, pytest and looseversion
+                  Python (--python) with cudnn, torch, pytest and looseversion
 
-usage: ci/bench.py run [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N] [decide] [compile]
-Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
+usage: ci/bench.py run [--suite peers-fe] [--cudnn 9.27.0] [--device 0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [--frontend-seconds N]
+Exit: 0 printed; 3 a step could not be run.
 """
 
 import argparse
@@ -21,13 +19,6 @@ import tempfile
 import time
 
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# What may differ between two answers to one question: times, and who gave the answer.
-FREE = set(
-    (
-        "decide_us plan_ms exec_us wall_ms fill_ms oracle_ms judge_ms spent_ms run "
-        "attempt plan_loaded refusal_loaded"
-    ).split()
-)
 NOT_EXECUTED = {"unsupported", "inconclusive", "build_fail"}
 
 
@@ -76,21 +67,6 @@ def step(options, words, record, plans):
     return rows_of(record), seconds, used.ru_utime + used.ru_stime
 
 
-def unlike(one, other):
-    """How many rows of two steps say something else."""
-
-    def said(rows):
-        return {
-            (row["case"], row.get("config")): {
-                key: value for key, value in row.items() if key not in FREE
-            }
-            for row in rows
-        }
-
-    a, b = said(one), said(other)
-    return sum(a.get(key) != b.get(key) for key in a.keys() | b.keys())
-
-
 def is_executed(row):
     return row["verdict"] not in NOT_EXECUTED
 
@@ -137,22 +113,6 @@ def stages(rows):
     if whole:
         return [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()]
     return []
-
-
-def described(options, work):
-    print(f"{options.suite} as {options.device}, cuDNN {options.cudnn}, {os.cpu_count()} cores")
-    failed = 0
-    for what in options.what:
-        plans = os.path.join(work, what)
-        first, *times = step(options, [what], os.path.join(work, "one"), plans)
-        print(line(f"{what}, folder empty", first, *times), flush=True)
-        again, *times = step(options, [what], os.path.join(work, "two"), plans)
-        print(line(f"{what}, with the folder", again, *times), flush=True)
-        different = unlike(first, again)
-        failed += different
-        if different:
-            print(f"  {different} rows are not the same")
-    return 1 if failed else 0
 
 
 def executed_line(title, rows, seconds):
@@ -229,15 +189,13 @@ def main(args):
     )
     parser.add_argument("--suite", default="peers-fe")
     parser.add_argument("--cudnn", default="9.27.0")
-    parser.add_argument(
-        "--device", default="h200-sxm", help="a description, or the number of a GPU"
-    )
+    parser.add_argument("--device", default="0", help="the number of a GPU")
     parser.add_argument("--shard", help="I/N: only this part of the suite")
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument(
         "--plans",
         metavar="DIR",
-        help="on a GPU: plans that facts compile made ahead, for the second run",
+        help="plans that facts compile made ahead, for the second run",
     )
     parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
     parser.add_argument(
@@ -252,15 +210,6 @@ def main(args):
         help="with cudnn, torch, pytest and looseversion, for --frontend",
     )
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
-    parser.add_argument(
-        "what",
-        nargs="*",
-        metavar="decide|compile",
-        default=["decide", "compile"],
-        help="without a GPU: only this",
-    )
     options = parser.parse_args(args)
-    if set(options.what) - {"decide", "compile"}:
-        parser.error(f"{options.what[0]}: decide or compile")
     with tempfile.TemporaryDirectory() as work:
-        sys.exit((measured if options.device.isdigit() else described)(options, work))
+        sys.exit(measured(options, work))

@@ -33,7 +33,6 @@ class Entry:
     reported: str = ""  # without it the failure was found here, and links are related reports
     seen: str = ""  # the range where records showed it, if it is another one
     needs: str = ""
-    tests: str = ""
     links: tuple = ()
     affected: set = field(default_factory=set)  # case names without engine=
     controls: set = field(default_factory=set)
@@ -53,7 +52,6 @@ def _entry(file, listed):
         file.reported,
         file.range,
         file.needs,
-        file.tests,
         tuple(file.links),
     )
     sections = {
@@ -259,122 +257,43 @@ class Judged:
 
 # ---- the page -------------------------------------------------------------------------------------------------------------------
 
-
-def _spans(some, every):
-    """9.8.0 to 9.12.0: versions that follow one another among those that were asked."""
-    every = sorted(every, key=version_key)
-    runs = []
-    for place, version in enumerate(every):
-        if version in some:
-            if runs and runs[-1][2] == place - 1:
-                runs[-1][1:] = [version, place]
-            else:
-                runs.append([version, version, place])
-    return ", ".join(a if a == b else f"{a} to {b}" for a, b, _ in runs)
+STATES = {
+    "reproduced": "reproduced",
+    "confirmed": "intended behaviour",
+    "not reproduced": "asked and not reproduced",
+    "caller": "failures of other code",
+    "speed": "about speed",
+    "untested": "not testable with these records",
+}
 
 
-def _where(some, every):
-    """For each device (measured before decided): the versions, and what they ended with."""
-    devices = sorted({(not a.measured, a.target[1]) for a in some})
-    groups = {}
-    for decided, device in devices:
-        mine = [a for a in some if a.target[1] == device and a.measured is not decided]
-        asked = {a.version for a in every if a.target[1] == device and a.measured is not decided}
-        words = sorted(
-            {
-                a.word
-                + (
-                    f" ({a.reason})"
-                    if a.reason and a.word == "unsupported" and a.reason != "unsupported"
-                    else ""
-                )
-                for a in mine
-            }
-        )
-        groups.setdefault(
-            (decided, ", ".join(words), _spans({a.version for a in mine}, asked)), []
-        ).append(device)
-    return "; ".join(
-        f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}"
-        for (decided, words, versions), found in groups.items()
-    )
-
-
-def _ours(entry):
-    return f"tests: {entry.tests}" if entry.tests else ""
+def _span(answers_):
+    """9.8.0 to 9.12.0: the first and the last version of these answers."""
+    versions = sorted({a.version for a in answers_}, key=version_key)
+    return " to ".join(dict.fromkeys((versions[0], versions[-1]))) if versions else "none"
 
 
 def _answer(judged):
-    """What a row says of its entry."""
-    entry = judged.entry
-    if judged.state == "reproduced":
-        return _where(judged.hits, judged.all)
-    if judged.state == "untested":
-        return entry.needs or (
-            "only decided, nobody ran it: " + _where(judged.inside, judged.inside)
-            if judged.inside
-            else f"no record of {entry.range}"
-        )
-    if judged.state == "speed":
-        return _times(judged)
-    seen = [a for a in judged.all if a.measured] or judged.all
-    return "; ".join(
-        x
-        for x in (
-            _where(seen if judged.state == "caller" else judged.asked, judged.all),
-            _ours(entry),
-            entry.needs,
-        )
-        if x
-    )
+    """What the records say of an entry: how its cases ended, in which versions, on which devices."""
+    entry, shown = judged.entry, judged.hits or judged.asked
+    if not shown:
+        return entry.needs or f"no record of {entry.range} can show it"
+    ended = ", ".join(sorted({a.word for a in shown}))
+    devices = ", ".join(sorted({a.target[1] for a in shown}))
+    return f"{ended}; {_span(shown)} on {devices}"
 
 
-def _times(judged):
-    plans = sorted(
-        a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float))
-    )
-    runs = sorted(
-        a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float))
-    )
-    parts = [
-        f"{word} {values[len(values) // 2]:.0f} {unit} (median), at most {values[-1]:.0f} {unit}, in {len(values):,} results"
-        for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us"))
-        if values
-    ]
-    return "; ".join(parts) or "no times in these records"
-
-
-SECTIONS = (
-    ("reproduced", "Reproduced", "Answers"),
-    ("not reproduced", "Not reproduced", "Answers"),
-    ("confirmed", "Intended behaviour", "Right with this meaning"),
-    ("caller", "Failures of other code", "The same cases with FACTS's library"),
-    ("speed", "Speed", "Measured"),
-    ("untested", "Not testable with these records", "Missing"),
-)
-
-
-def _escaped(answer):
-    # each part is short, the whole may not be
-    return "; ".join(text.markdown(part) for part in answer.split("; "))
-
-
-def _lines(judged, label):
-    entry = judged.entry
-    reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
-    yield (
-        f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}. "
-        + (f"Reported for {text.code(reported)}. " if reported else "")
-        + f"{label}: {_escaped(_answer(judged))}. "
-        + (text.markdown(", ".join(entry.links)) or f"[page](known/{entry.name}.md)")
-        + "."
-    )
-
-
-def _section(title, label, judged):
-    if judged:
-        return ["", f"## {title}", "", *(line for one in judged for line in _lines(one, label))]
-    return []
+def _lines(judged, state):
+    """The entries of one state, a line each."""
+    for one in judged:
+        entry = one.entry
+        if one.state == state:
+            reported = f" Reported for {text.code(entry.reported)}." if entry.reported else ""
+            link = text.markdown(", ".join(entry.links)) or f"[page](known/{entry.name}.md)"
+            yield (
+                f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}.{reported} "
+                f"Answers: {text.markdown(_answer(one))}. {link}."
+            )
 
 
 def _count(judged, state):
@@ -382,16 +301,11 @@ def _count(judged, state):
 
 
 def _sum(judged, what):
+    counted = [(word, _count(judged, state)) for state, word in STATES.items()]
     broken = sum(j.broken_on_gpu for j in judged)
-    counted = [
-        ("reproduced", _count(judged, "reproduced")),
-        ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken),
-        ("intended behaviour", _count(judged, "confirmed")),
-        ("asked and not reproduced", _count(judged, "not reproduced")),
-        ("failures of other code", _count(judged, "caller")),
-        ("about speed", _count(judged, "speed")),
-        ("not testable with these records", _count(judged, "untested")),
-    ]
+    counted.insert(
+        1, ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken)
+    )
     return [
         f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**:",
         "",
@@ -407,16 +321,15 @@ def table(store, entries):
     judged = [Judged(entry, found) for entry in entries]
     reports = [j for j in judged if j.entry.reported]
     ours = [j for j in judged if not j.entry.reported]
-    versions = {a.version for answers_ in found.values() for a in answers_}
-    gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
-    described = sorted(
-        {a.target[1] for answers_ in found.values() for a in answers_ if not a.measured}
+    every = [a for some in found.values() for a in some]
+    gpus, described = (
+        ", ".join(sorted({a.target[1] for a in every if a.measured is measured})) or "none"
+        for measured in (True, False)
     )
     lines = [
         "# Public failure reports, and what became of them",
         "",
-        f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
-        f"decided for {', '.join(described) or 'none'}.",
+        f"Printed from records by `ci/docs/page.py catalogue`: cuDNN {_span(every)}; run on {gpus}; decided for {described}.",
         "",
         "An entry is a file of `cases/known/`. It is reproduced if an affected case ended as reported, inside the reported range. A control on the same target must have passed, or the "
         "same case must be right in another version there. A failure in every version before or behind the range does not count. A refusal counts if cuDNN made it. "
@@ -427,14 +340,10 @@ def table(store, entries):
     for kind, (_, several) in known.KINDS.items():
         if some := [j for j in ours if j.entry.kind == kind]:
             lines += ["", *_sum(some, several.format(" found by FACTS"))]
-    for state, title, column in SECTIONS:
-        lines += _section(title, column, [j for j in reports if j.state == state])
-    for state, title, column in SECTIONS:
-        lines += _section(
-            f"Found by FACTS: {title[0].lower() + title[1:]}",
-            column,
-            [j for j in ours if j.state == state],
-        )
+    for head, some in (("Reports", reports), ("Found by FACTS", ours)):
+        for state, word in STATES.items():
+            if _count(some, state):
+                lines += ["", f"## {head}: {word}", "", *_lines(some, state)]
     return (
         text.wrapped("\n".join(lines)) + "\n",
         _count(reports, "reproduced"),

@@ -22,29 +22,6 @@ def row(case, verdict="pass", **more):
 
 
 class BenchRun(unittest.TestCase):
-    def test_times_and_who_answered_are_no_difference_and_all_else_is_one(self):
-        one = [
-            row("a", plan_ms=500.0),
-            row("b", "unsupported", reason={"text": "no"}),
-            row("c", config=0),
-            row("c", config=1),
-        ]
-        two = [
-            row("c", config=1),
-            row("a", plan_ms=2.0, plan_loaded=True, wall_ms=1.0),
-            row("b", "unsupported", reason={"text": "no"}, refusal_loaded=True),
-            row("c", config=0),
-        ]
-        self.assertEqual(bench.unlike(one, two), 0)
-        self.assertEqual(bench.unlike(one, two[1:]), 1, "a row that is missing")
-        self.assertEqual(
-            bench.unlike(
-                one, [*two[:2], row("b", "unsupported", reason={"text": "another no"}), two[3]]
-            ),
-            1,
-        )
-        self.assertEqual(bench.unlike(one, [row("c", "wrong", config=1), *two[1:]]), 1)
-
     def test_what_was_compiled_loaded_and_refused_is_counted(self):
         rows = [
             row("a", plan_ms=500.0),
