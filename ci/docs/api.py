@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Prints a page of the API from the comments and declarations of headers.
 
-    python3 ci/docs/api.py             the C API of libfattn
-    python3 ci/docs/api.py cpp         fattn.hpp
-    python3 ci/docs/api.py reference   libfref
-    python3 ci/docs/api.py python      the module fattn, from its docstrings
+    python3 ci/docs/api.py           the C API of libfattn
+    python3 ci/docs/api.py python    the module fattn, from its docstrings
 
 A paragraph of a header is a comment and the declarations below it. Words at the start of a comment's line, followed by two blanks, are the headings of a
 contract (Memory, Threads, Returns).
@@ -17,42 +15,13 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FATTN, FREF = Path("lib/include/fattn"), Path("reference/include/fref")
-PAGES = {
-    "c": (
-        FATTN,
-        tuple(
-            (
-                "fattn.h problem.h status.h policy.h score_mod.h cache.h graph.h device.h "
-                "descriptors.h"
-            ).split()
-        ),
-        """# C API
+FATTN = Path("lib/include/fattn")
+HEADERS = "fattn problem status policy score_mod cache graph device descriptors".split()
+HEAD = """# C API
 
 Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`. [install.md](../install.md) says how
-to link the library, and `examples/` has short programs. [The C++ API](api-cpp.md) wraps these functions.
-""",
-    ),
-    "cpp": (
-        FATTN,
-        ("fattn.hpp",),
-        """# C++ API
-
-Printed from `lib/include/fattn/fattn.hpp` by `ci/docs/api.py cpp`. The classes wrap the
-[C API](api.md), which describes shapes, memory, stream order and threads. C++17.
-""",
-    ),
-    "reference": (
-        FREF,
-        ("fref.h", "gpu.h"),
-        """# API of the reference
-
-Printed from the headers in `reference/include/fref` by `ci/docs/api.py reference`. libfref computes
-attention in double precision, with a tolerance for each answer. [numerics.md](../numerics.md) derives the tolerances. The
-library is part of the build and is not installed.
-""",
-    ),
-}
+to link the library, and `examples/` has short programs. `fattn.hpp` wraps these functions for C++17.
+"""
 MODULE = Path("lib/python/fattn")
 PYTHON = """# Python API
 
@@ -71,9 +40,7 @@ print(answer)            # unsupported: why, and what to do
 print(answer.explain())  # [<fattn.Neighbour: dim_qk and dim_v 104 instead of 100>, ...]
 ```
 """
-NOISE = re.compile(
-    r'#ifndef \w+_H(PP)?$|#define \w+_H(PP)?$|#if|#endif|#include|#undef|extern "C"|namespace|\}$|\} //'
-)
+NOISE = re.compile(r'#ifndef \w+_H$|#define \w+_H$|#if|#endif|#include|#undef|extern "C"|\}$')
 
 
 def paragraphs(text):
@@ -88,37 +55,11 @@ def paragraphs(text):
         bare = re.sub(r'/\*.*?\*/|"[^"]*"', "", line)
         comment = "/*" in bare or (comment and "*/" not in bare)
         depth += (
-            0
-            if comment or re.match(r'extern "C"|namespace|\}$|\} //', line)
-            else bare.count("{") - bare.count("}")
+            0 if comment or re.match(r'extern "C"|\}$', line) else bare.count("{") - bare.count("}")
         )
         lines.append(line)
     if lines:
         yield lines
-
-
-def interface(text):
-    """A C++ header without bodies of functions, private members and details."""
-    text = re.sub(
-        r"(?s)\nnamespace detail \{.*?\n\} // namespace detail\n|\n+private:.*?(?=\n\};)|(?<=\n)struct deleter.*?\n\};\n",
-        "\n",
-        text,
-    )
-    text = re.sub(r"\n+(?=\};)", "\n", text)
-    out, depth = [], 0
-    for piece in re.split(r"([{}])", text):
-        if piece == "{" and (depth or re.search(r"(\)|const|noexcept|&&)\s*$", "".join(out[-1:]))):
-            depth += 1
-        elif piece == "}" and depth:
-            depth -= 1
-            if not depth:
-                out[-1] = (
-                    re.sub(r"(?s)(\)(?: noexcept)?)\s:\s(?!.*[;{}]).*", r"\1", out[-1].rstrip())
-                    + ";"
-                )
-        elif not depth:
-            out.append(piece)
-    return "".join(out)
 
 
 def split(lines):
@@ -176,8 +117,8 @@ def names(code):
     """What a piece of code declares."""
     bare = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
     found = re.findall(
-        r"(?m)^(?:typedef )?(?:struct|enum) (f(?:attn|ref)_\w+) \{|^typedef .*?\b(f(?:attn|ref)_\w+);|^(?!inline)[a-z].*?\b(f(?:attn|ref)_\w+)\("
-        r"|^#define (F(?:ATTN|REF)_\w+)|^(?:template <.*?> )?class (\w+)|^inline .*?(\w+)\(",
+        r"(?m)^(?:typedef )?(?:struct|enum) (fattn_\w+) \{|^typedef .*?\b(fattn_\w+);"
+        r"|^[a-z].*?\b(fattn_\w+)\(|^#define (FATTN_\w+)",
         bare,
     )
     return list(
@@ -194,7 +135,7 @@ def header(path):
     yield f"\n## {path.name}\n"
     level = "###"
     text = (ROOT / path).read_text(encoding="utf-8")
-    for lines in paragraphs(interface(text) if path.suffix == ".hpp" else text):
+    for lines in paragraphs(text):
         comment, code = split(lines)
         code = "\n".join(line for line in code.split("\n") if not NOISE.match(line)).strip("\n")
         section = re.match(r"-{4} (.*?) -{4,}$", comment.split("\n")[0])
@@ -265,12 +206,8 @@ def page(word="c"):
     """The whole page."""
     if word == "python":
         return python()
-    folder, headers, head = PAGES[word]
-    return re.sub(
-        r"\n{3,}",
-        "\n\n",
-        head + "\n".join(line for name in headers for line in header(folder / name)),
-    )
+    lines = (line for name in HEADERS for line in header(FATTN / f"{name}.h"))
+    return re.sub(r"\n{3,}", "\n\n", HEAD + "\n".join(lines))
 
 
 if __name__ == "__main__":

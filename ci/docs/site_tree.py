@@ -28,9 +28,7 @@ AUDIT = """# Other projects' rules: the answers
 PRINTED = {
     "commands.md": [PROGRAM, "help", "markdown"],
     "api.md": [sys.executable, f"{HERE}/api.py"],
-    "api-cpp.md": [sys.executable, f"{HERE}/api.py", "cpp"],
     "api-python.md": [sys.executable, f"{HERE}/api.py", "python"],
-    "api-reference.md": [sys.executable, f"{HERE}/api.py", "reference"],
     "catalogue.md": [
         sys.executable,
         f"{HERE}/page.py",

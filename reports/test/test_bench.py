@@ -192,7 +192,8 @@ def record_of(lines, **about):
 class Table(Base):
     def bench(self, lines, *words):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = bench.main([self.write("r.jsonl", record_of(lines)), *words])
+            words = [self.write("r.jsonl", record_of(lines)), *words]
+            code = bench.COMMAND.main(words, bench.run)
         return code, out.getvalue()
 
     def test_each_target_has_its_time_its_share_and_its_ratio(self):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports.commands import diff as command
 from facts_reports.compare import diff, diff_words
 from facts_reports.read import cases, predicate, separate
 from facts_reports.read.vocabulary import BY_CHANGE, CHANGES
@@ -63,7 +62,7 @@ class Case(support.Folder):
 
     def run_diff(self, *args):
         """(exit code, stdout, stderr)"""
-        return support.called(command.main, *args)
+        return support.called(support.commands.main, "diff", *args)
 
     def both(self, old, new, *args):
         """(exit code, text) of two lists of rows"""

@@ -4,7 +4,6 @@ import json
 
 import support
 
-from facts_reports.commands import merge
 from facts_reports.compare import sides
 from facts_reports.read import reader
 
@@ -43,7 +42,7 @@ class Merging(support.Folder):
 
     def call(self, *arguments):
         """(exit code, stdout, stderr)"""
-        return support.called(merge.main, *arguments)
+        return support.called(support.commands.main, "merge", *arguments)
 
     def join(self, *lines, code=0, force=()):
         """Merges a record of these lines; (the output's lines, stdout, stderr)."""

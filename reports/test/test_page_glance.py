@@ -8,7 +8,6 @@ import support
 import synthetic
 import test_diff
 from browser import LAPTOP, WithPages
-from facts_reports.commands import diff
 from facts_reports.read import findings
 from facts_reports.page import opening, steps
 
@@ -88,7 +87,9 @@ class Glance(WithPages):
     }
 
     def diffs(self, name, *options):
-        _, out, _ = support.called(diff.main, "--json", *options, str(self.at / f"{name}.jsonl"))
+        _, out, _ = support.called(
+            support.commands.main, "diff", "--json", *options, str(self.at / f"{name}.jsonl")
+        )
         return [json.loads(line) for line in out.splitlines()]
 
     def made(self, name, lines):

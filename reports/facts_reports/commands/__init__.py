@@ -1,4 +1,4 @@
-"""The commands of `facts` that are Python: a module for each, named like the command, with its options and examples (COMMAND) and its main()."""
+"""The commands of `facts` that are Python: a module for each, named like the command, with its options and examples (COMMAND) and its run()."""
 
 import importlib
 import pathlib
@@ -19,4 +19,7 @@ def command(name):
 def main(argv):
     """Runs a command; without the name of one, `report`."""
     name, *rest = argv if argv and argv[0] in NAMES else ("report", *argv)
-    return _module(name).main(rest)
+    module = _module(name)
+    if hasattr(module, "main"):
+        return module.main(rest)
+    return module.COMMAND.main(rest, module.run)

@@ -205,7 +205,7 @@ _STEPS = {
 }
 
 
-def _adopt(args):
+def run(args):
     if len(args.words) > 1 or not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", args.words[0], re.ASCII):
         raise UsageError(f'"{args.words[-1][:60]}": give one version, such as 9.28.1')
     if not (HOME / "CMakeLists.txt").exists():
@@ -223,7 +223,3 @@ def _adopt(args):
     if args.output:
         files.write(args.output, text)
     return status or (FINDINGS if run.findings else OK)
-
-
-def main(argv):
-    return COMMAND.main(argv, _adopt)

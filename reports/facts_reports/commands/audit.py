@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..read import claims, predicate, reader, store, text
+from ..read import claims, reader, store, text
 from ..read.vocabulary import is_finding, is_good
 from . import asking
 from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INCOMPLETE, NOTHING, OK
@@ -606,19 +606,11 @@ def _answers(rows, measured):
     return found
 
 
-def _checked(args):
+def run(args):
     try:
         return _audit(args)
     except AuditError as error:
         return COMMAND.fail(error.args[1], error.args[0])
-    except reader.InputError as error:
-        return COMMAND.fail(error)
-    except predicate.PredicateError as error:
-        return COMMAND.fail(f"--where: {error}")
     except claims.ClaimsError as error:
         print(error, file=sys.stderr)
         return BAD_INPUT
-
-
-def main(argv):
-    return COMMAND.main(argv, _checked)

@@ -200,12 +200,9 @@ def _measure(args):
     return [record]
 
 
-def _bench(args):
+def run(args):
     given = args.words and all(map(reader.is_record_name, args.words))
-    try:
-        record, files = times.load(args.words if given else _measure(args))
-    except reader.InputError as error:
-        return COMMAND.fail(error)
+    record, files = times.load(args.words if given else _measure(args))
     reader.warn(files, "facts bench")
     found = times.lines(record)
     if not found:
@@ -218,7 +215,3 @@ def _bench(args):
         )
     )
     return OK
-
-
-def main(argv):
-    return COMMAND.main(argv, _bench)

@@ -330,7 +330,7 @@ def _run(args):
     return record
 
 
-def _calibrate(args):
+def run(args):
     given = getattr(args, "from")
     if given and (args.words or args.cudnn or args.device or args.where or getattr(args, "with")):
         raise UsageError("--from reads records; leave out cases, --cudnn and --device")
@@ -340,10 +340,7 @@ def _calibrate(args):
         raise UsageError(f"{args.output} exists already; --overwrite replaces it")
     record = "" if given else _run(args)
     measured = Measured()
-    try:
-        files = [reader.read_file(path, measured) for path in reader.find(given or [record])]
-    except reader.InputError as error:
-        return COMMAND.fail(error)
+    files = [reader.read_file(path, measured) for path in reader.find(given or [record])]
     reader.warn(files, "facts calibrate")
     if not measured.rows():
         return COMMAND.fail("no row has numbers to calibrate with", NOTHING)
@@ -358,7 +355,3 @@ def _calibrate(args):
     if record:
         print(f"\nrecord: {record}")
     return INCOMPLETE if any(file.unreadable for file in files) else OK
-
-
-def main(argv):
-    return COMMAND.main(argv, _calibrate)

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from ..compare import diff, diff_files, diff_words, sides
-from ..read import predicate, reader
+from ..read import reader
 from ..read.store import load
 from ..read.vocabulary import CHANGES
-from .options import BAD_INPUT, Command, folder, number, options
+from .options import Command, folder, number, options
 
 
 def _classes(said):
@@ -76,10 +76,8 @@ def show(args, inputs, command, measured=False):
             command.name,
             measured,
         )
-    except predicate.PredicateError as error:
-        return command.fail(f"--where: {error}")
-    except (reader.InputError, sides.SidesError) as error:
-        return command.fail(error, BAD_INPUT)
+    except sides.SidesError as error:
+        return command.fail(error)
     for record in found.sides.records:
         reader.warn(record.files, f"facts {command.name}")
     if args.json:
@@ -98,5 +96,5 @@ def show(args, inputs, command, measured=False):
     return found.exit_code()
 
 
-def main(argv):
-    return COMMAND.main(argv, lambda args: show(args, args.words, COMMAND))
+def run(args):
+    return show(args, args.words, COMMAND)

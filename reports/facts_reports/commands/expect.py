@@ -368,7 +368,7 @@ def _checked(args):
     return task
 
 
-def _expect(args):
+def run(args):
     task = _checked(args)
     path = asking.home("cases/golden/support.txt")
     args.golden = str(path)
@@ -391,10 +391,6 @@ def show(task, store, args):
     ):
         raise GoldenError("some questions have no answer; the matrix must be complete")
     return {"check": _check, "add": _add, "print": _print}[task](matrix, store, args)
-
-
-def main(argv):
-    return COMMAND.main(argv, _expect)
 
 
 def _check(matrix, store, args):

@@ -74,7 +74,7 @@ def _worse(a, b):
     return next((code for code in order if code in (a, b)), OK)
 
 
-def _matrix(args):
+def run(args):
     at = Path(args.output or "./facts-report")
     try:
         at.mkdir(exist_ok=True)
@@ -109,12 +109,8 @@ def _matrix(args):
             break
         records.append(record)
     if records:
-        done = report.main([*records, "-o", str(at)])
+        done = report.COMMAND.main([*records, "-o", str(at)], report.run)
         if done in (OK, INCOMPLETE):
             print(f"\nrecords and report: {at}/\npage: {at}/index.html")
         status = _worse(status, done)
     return status
-
-
-def main(argv):
-    return COMMAND.main(argv, _matrix)

@@ -312,7 +312,7 @@ COMMAND = Command(
 )
 
 
-def _merge(args):
+def run(args):
     if not args.output:
         raise UsageError("-o OUT is missing")
     try:
@@ -322,8 +322,8 @@ def _merge(args):
                     raise MergeError(path, "is also the output", BAD_INPUT)
                 merge.read(path)
             missing = merge.write(args.output, args.overwrite)
-    except (MergeError, reader.InputError) as error:
-        return COMMAND.fail(error, getattr(error, "status", BAD_INPUT))
+    except MergeError as error:
+        return COMMAND.fail(error, error.status)
     print(
         f"{args.output}: {text.count(merge.rows, 'row')}, {text.count(merge.older, 'older one')} left out"
     )
@@ -331,7 +331,3 @@ def _merge(args):
         sys.stdout.flush()
         print(f"facts merge: incomplete: {missing}", file=sys.stderr)
     return INCOMPLETE if missing else OK
-
-
-def main(argv):
-    return COMMAND.main(argv, _merge)

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
-from ..read import predicate, text
+from ..read import predicate, reader, text
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
@@ -195,6 +195,10 @@ class Command:
             return self.fail(error)
         except Failed as failed:
             return failed.args[0]
+        except reader.InputError as error:
+            return self.fail(error)
+        except predicate.PredicateError as error:
+            return self.fail(f"--where: {error}")
         except OSError as error:
             if error.filename is None:
                 raise

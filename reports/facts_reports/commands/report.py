@@ -65,7 +65,7 @@ def _issue(store, case):
     print(body, end="")
 
 
-def _report(args):
+def run(args):
     if args.bits:
         return _bits(args.bits)
     if not args.words:
@@ -95,14 +95,3 @@ def _report(args):
                 file=sys.stderr,
             )
     return OK if store.complete() else INCOMPLETE
-
-
-def _checked(args):
-    try:
-        return _report(args)
-    except reader.InputError as error:
-        return COMMAND.fail(error)
-
-
-def main(argv):
-    return COMMAND.main(argv, _checked)
