@@ -3,7 +3,6 @@
 #include "case/keys/keys.h"
 #include "case/problem/case_problem.h"
 #include "case/words/fail.h"
-#include "random_case.h"
 
 Test(case, the_default_of_a_key_follows_from_others)
 {
@@ -27,28 +26,6 @@ Test(case, the_default_of_a_key_follows_from_others)
     }
 }
 
-Test(case, setting_what_get_says_changes_nothing)
-{
-    for (int i = 0; i < 2000; i++) {
-        char text[2048];
-        facts_case c;
-        random_case_text(text, 6);
-        if (!facts_case_parse(&c, text, NULL))
-            continue;
-        for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
-            facts_case copy = c;
-            char value[FACTS_CASE_TEXT];
-            snprintf(value, sizeof value, "%s", facts_case_get(&c, key));
-            bool conflicts =
-                (key == FACTS_KEY_PADDING || key == FACTS_KEY_LENS) && strcmp(value, "none") == 0;
-            cr_assert(facts_case_set(&copy, key, value, NULL) || conflicts, "%s: %s=%s", text,
-                      facts_keys[key].word, value);
-            cr_assert_eq(memcmp(&copy, &c, sizeof c), 0, "%s: %s=%s", text, facts_keys[key].word,
-                         value);
-        }
-    }
-}
-
 Test(case, setting_one_key_keeps_what_the_others_said)
 {
     facts_case c;
@@ -63,25 +40,6 @@ Test(case, setting_one_key_keeps_what_the_others_said)
     cr_expect_not(facts_case_set(&c, FACTS_KEY_B, "x", &error));
     cr_expect_str_eq(facts_case_name(&c, name), "pass=fwd dtype=bf16 s=64",
                      "a failure leaves the case as it was");
-}
-
-Test(case, a_name_parses_to_the_same_case)
-{
-    int parsed = 0;
-    for (int i = 0; i < 20000; i++) {
-        char text[2048], name[FACTS_NAME_MAX], again[FACTS_NAME_MAX];
-        facts_case c, d;
-        facts_error error = { 0 };
-        random_case_text(text, 1 + random_below(12));
-        if (!facts_case_parse(&c, text, NULL))
-            continue;
-        parsed++;
-        facts_case_name(&c, name);
-        cr_assert(facts_case_parse(&d, name, &error), "%s -> %s: %s", text, name, error.text);
-        cr_assert_eq(memcmp(&c, &d, sizeof c), 0, "%s -> %s", text, name);
-        cr_assert_str_eq(facts_case_name(&d, again), name);
-    }
-    cr_expect_gt(parsed, 15000, "%d of 20000 random texts are cases", parsed);
 }
 
 Test(case, what_is_too_long_is_refused_and_not_cut)

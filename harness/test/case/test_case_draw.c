@@ -50,6 +50,22 @@ static bool holds(const char *predicate, const facts_case *c)
     return yes;
 }
 
+/* Setting what a key has changes nothing. */
+static void check_keys(const facts_case *c, const char *name)
+{
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        facts_case copy = *c;
+        char value[FACTS_CASE_TEXT];
+        snprintf(value, sizeof value, "%s", facts_case_get(c, key));
+        const bool conflicts =
+            (key == FACTS_KEY_PADDING || key == FACTS_KEY_LENS) && strcmp(value, "none") == 0;
+        cr_assert(facts_case_set(&copy, key, value, NULL) || conflicts, "%s: %s=%s", name,
+                  facts_keys[key].word, value);
+        cr_assert_eq(memcmp(&copy, c, sizeof copy), 0, "%s: %s=%s", name, facts_keys[key].word,
+                     value);
+    }
+}
+
 Test(case_draw, every_case_is_canonical_and_computable_and_small_enough)
 {
     facts_suite suite = shipped();
@@ -61,6 +77,7 @@ Test(case_draw, every_case_is_canonical_and_computable_and_small_enough)
         cr_assert(facts_case_parse(&parsed, facts_case_name(&c, name), &error), "%s: %s", name,
                   error.text);
         cr_assert_str_eq(facts_case_name(&parsed, again), name);
+        check_keys(&c, name);
         cr_assert_eq(facts_problem_resolve(problem, &c, &error), FACTS_RESOLVED, "%s: %s", name,
                      error.text);
         const fattn_problem *ask = &problem->ask;
