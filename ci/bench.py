@@ -3,7 +3,7 @@
 
     run       a suite with an empty folder of plans, and with a full one, beside cudnn-frontend's own test
     torch     FACTS beside PyTorch on one GPU
-    frontend  ragged sequences and paged keys, in FACTS, cudnn-frontend and PyTorch
+    frontend  ragged sequences and paged keys, in FACTS and cudnn-frontend
 
 Exit 2 if there is no such subcommand.
 """

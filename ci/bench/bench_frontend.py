@@ -1,4 +1,4 @@
-"""Times ragged sequences and paged keys in FACTS, cudnn-frontend and PyTorch on one GPU. All use one cuDNN and take turns in one run.
+"""Times ragged sequences and paged keys in FACTS and cudnn-frontend on one GPU. Both use one cuDNN and take turns in one run.
 
 usage: ci/bench.py frontend BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of lib/bench; needs PyTorch and the Python package cudnn of cudnn-frontend)
        BENCH_FRONTEND_SECONDS=N  no new case is begun after N seconds; BENCH_FRONTEND_ROUNDS=N  turns of a case (11)
@@ -6,7 +6,6 @@ usage: ci/bench.py frontend BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of l
 Prints a Markdown table: the plan of each side, which is the first of its list; the median times; and the ratio peer / FACTS, as median and range over
 the turns. If the two lists begin with different plans, cudnn-frontend is also timed with the plan of FACTS. Each time is between two events around 20
 calls, on the stream of the calls. Inputs are equal on both sides. If the outputs differ, no ratio is printed.
-One ragged forward of PyTorch takes 40 to 60 ms with the work of its host (2.11), so three single calls of it are timed after the turns.
 Exit: 0 printed; 1 outputs differ, or a side failed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
 """
 
@@ -25,7 +24,7 @@ import time
 Problem = collections.namedtuple("Problem", "pas mask b h h_k s s_kv d page lens")
 WANTED = 0.98  # of their time
 SAME = 0.02  # |theirs - ours| / |ours|, of all outputs together
-CALLS, SINGLE = 20, 3
+CALLS = 20
 
 LENS = (2048, 1792, 1500, 1024, 777, 512, 300, 95)
 KEYS = tuple(4096 - 37 * i for i in range(64))
@@ -220,7 +219,7 @@ def samples(torch):
 
 
 def tensors_of(p, torch):
-    """Memory for every tensor of the graph, by name, and for PyTorch's call: bench_device's values, and zero in outputs."""
+    """Memory for every tensor of the graph, by name: bench_device's values, and zero in outputs."""
 
     def integers(values):
         return torch.tensor(values, dtype=torch.int32, device="cuda")
@@ -241,7 +240,6 @@ def tensors_of(p, torch):
             made[f"at{token}"] = integers([end * token for end in ends])
     made["rows"] = integers([p.s] * p.b if p.page else p.lens)
     made["keys"] = integers(p.lens)
-    made["ends"] = integers(ends)
     if p.page:
         count = p.b * pages_of(p)[0]
         made["table"] = integers([2 * (i * 7919 % count) for i in range(count)])
@@ -272,17 +270,6 @@ def frontend_call(p, memory, handle, torch, want=None):
     return None, None
 
 
-def torch_call(p, memory, torch):
-    """PyTorch's own way to cuDNN for ragged sequences, forward: a call that returns its output; None where it has none."""
-    if p.page or p.pas == "bwd" or p.mask == "causal_br":
-        return None
-    ends = memory["ends"]
-    q, k, v = (memory[name] for name in "qkv")
-    return lambda: torch.ops.aten._cudnn_attention_forward(
-        q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, p.mask == "causal", False
-    )[:1]
-
-
 def difference(theirs, ours, torch):
     """|theirs - ours| / |ours|, of lists of tensors in the same order; NaN counts as infinite."""
     theirs = torch.cat([t.reshape(-1) for t in theirs]).float()
@@ -301,7 +288,7 @@ def frontend_outputs(p, call, memory, torch):
 
 
 def device_us(call, repeats, stream, torch):
-    """Microseconds of one call on `stream`, where the handle's calls go, and PyTorch's while it is the current one."""
+    """Microseconds of one call on `stream`, where the handle's calls go."""
     if torch.cuda.current_stream() != stream:
         raise RuntimeError("the current stream is not the handle's")
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -362,18 +349,17 @@ def in_turns(calls, ours, stream, torch, rounds):
 
 
 def ratio_of(theirs, ours, differs):
-    """The last column: of times that belong together, in turns, or of all with the median of ours."""
+    """The last column: of times that belong together, in turns."""
     if differs > SAME:
         return f"not compared: outputs differ by {differs:.2g}"
-    beside = ours if len(theirs) == len(ours) else [statistics.median(ours)] * len(theirs)
-    ratios = [them / us for them, us in zip(theirs, beside)]
+    ratios = [them / us for them, us in zip(theirs, ours)]
     ratio = statistics.median(ratios)
     return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})" + (
         "" if ratio >= WANTED else f" below {WANTED}"
     )
 
 
-def bench(p, args, handle, stream, torch, rounds, beside_torch):
+def bench(p, args, handle, stream, torch, rounds):
     """Prints the rows of one case; false: as exit 1."""
     calls, plans, differs, times, mine = {}, {}, {}, {}, None
     with tempfile.TemporaryDirectory() as folder:
@@ -394,11 +380,6 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
                         frontend_outputs(p, call, memory, torch), right, torch
                     )
             times = in_turns(calls, ours, stream, torch, rounds)
-            single = torch_call(p, memory, torch) if beside_torch else None
-            if single:
-                name = f"PyTorch, {SINGLE} single calls with its host"
-                differs[name] = difference(single(), right, torch)
-                times[name] = [device_us(single, 1, stream, torch) for _ in range(SINGLE)]
         except Exception as error:  # of several types, all of them about this case
             print(f"{named(p)}: {(str(error) or repr(error)).splitlines()[0]}", file=sys.stderr)
             differs["failed"] = math.inf
@@ -407,7 +388,7 @@ def bench(p, args, handle, stream, torch, rounds, beside_torch):
     for name, theirs in times.items():
         if name != "ours":
             print(
-                f"| {named(p)} | {name} | {words_of_plan(*plans[name]) if name in plans else 'its own choice'} | {words_of_plan(*mine)} | "
+                f"| {named(p)} | {name} | {words_of_plan(*plans[name])} | {words_of_plan(*mine)} | "
                 f"{statistics.median(theirs):,.1f} | {statistics.median(times['ours']):,.1f} | {ratio_of(theirs, times['ours'], differs[name])} |",
                 flush=True,
             )
@@ -457,13 +438,13 @@ def main(args):
     if not torch.cuda.is_available():
         print("bench_frontend: no GPU", file=sys.stderr)
         return 3
-    beside_torch = not foreign(args[1])
+    alone = not foreign(args[1])
     torch.zeros(1, device="cuda")
     handle, stream = cudnn.create_handle(), torch.cuda.current_stream()
     cudnn.set_stream(handle, stream.cuda_stream)
     print(
         f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
-        f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n"
+        f"{'' if alone else ' (maps a cuDNN of its own)'}\n"
     )
     print(
         "| case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS |\n|---|---|---|---|---|---|---|"
@@ -473,13 +454,11 @@ def main(args):
         if time.monotonic() - since > limit:
             left += 1
             continue
-        good = bench(p, args, handle, stream, torch, rounds, beside_torch) and good
+        good = bench(p, args, handle, stream, torch, rounds) and good
     if left:
         print(f"\n{left} cases were not begun: BENCH_FRONTEND_SECONDS={limit:g}")
     others = [
-        path
-        for path in foreign(args[1])
-        if beside_torch or os.path.basename(path) != "libcudnn.so.9"
+        path for path in foreign(args[1]) if alone or os.path.basename(path) != "libcudnn.so.9"
     ]
     if others:
         print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)

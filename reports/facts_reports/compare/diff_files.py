@@ -3,9 +3,8 @@
 import json
 import sys
 from pathlib import Path
-from xml.sax.saxutils import escape, quoteattr
 
-from ..read import files, text
+from ..read import files, junit, text
 from ..read.separate import members
 from ..read.vocabulary import BY_CHANGE, CHANGES
 from . import diff as d
@@ -106,12 +105,13 @@ def write_junit(diff, path):
         for g in groups:
             tag = "failure" if fails and g.news else "error" if open_class else ""
             body += _junit_case(diff, g, tag)
-        suites.append(
-            f'<testsuite name={quoteattr(change.word)} time="{sum(_seconds(diff, g) for g in groups):.3f}" tests="{len(groups)}" failures="{bad if fails else 0}" errors="{len(groups) if open_class else 0}">\n'
-            f'<properties><property name="cases" value="{diff.total(change.word)}"/><property name="known" value="{diff.known(change.word)}"/></properties>\n{body}</testsuite>\n'
-        )
+        counts = {"tests": len(groups), "failures": bad if fails else 0}
+        counts["errors"] = len(groups) if open_class else 0
+        about_it = {"cases": diff.total(change.word), "known": diff.known(change.word)}
+        taken = sum(_seconds(diff, g) for g in groups)
+        suites.append(junit.suite(change.word, taken, counts, about_it, body))
         total, failed = total + len(groups), failed + bad * fails
-    properties = f'<properties><property name="compared" value="{diff.compared()}"/><property name="same" value="{diff.same}"/></properties>\n'
+    properties = {"compared": diff.compared(), "same": diff.same}
     code, taken = diff.exit_code(), sum(diff.seconds)
     _write_suites(path, diff_words.headline(diff), code, properties, suites, total, failed, taken)
 
@@ -121,21 +121,16 @@ def _seconds(diff, group):
     return sum(diff.seconds[i] for i in members(group.members, len(diff.names)))
 
 
-def _write_suites(path, headline, code, properties="", suites=(), total=0, failed=0, seconds=0.0):
+def _write_suites(path, headline, code, properties=(), suites=(), total=0, failed=0, seconds=0.0):
     """The decision as a test of its own, then the other suites. `seconds`: what all took."""
-    said = quoteattr(text.line(headline, 500))
-    tag = {0: "system-out", 1: "failure"}.get(code, "error")
-    inner = f"<{tag} message={said}/>"
-    if not code:
-        inner = f"<system-out>{escape(text.line(headline, 500))}</system-out>"
-    bad, silent = int(code == 1), int(code > 1)
-    answer = (
-        f'<testsuite name="decision" time="{seconds:.3f}" tests="1" failures="{bad}" errors="{silent}">\n{properties}'
-        f'<testcase classname="facts.diff" name="decision" time="{seconds:.3f}">{inner}</testcase>\n</testsuite>\n'
-    )
+    said, bad = text.line(headline, 500), int(code == 1)
+    tag = {0: "", 1: "failure"}.get(code, "error")
+    case = junit.case("facts.diff", "decision", seconds, tag, said, "", "" if code else said)
+    counts = {"tests": 1, "failures": bad, "errors": int(code > 1)}
+    answer = junit.suite("decision", seconds, counts, dict(properties), case)
     files.write(
         path,
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n'
+        f'{junit.HEAD}<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n'
         + "".join([answer, *suites])
         + "</testsuites>\n",
     )
@@ -157,14 +152,9 @@ def _junit_case(diff, group, tag):
         *cases,
         f"and {rest:,} more" if rest else "",
     ]
-    details = escape("\n".join(text.line(line, 3500) for line in detail if line))
-    head = f'<testcase classname={quoteattr("facts.diff." + group.word.replace(" ", "_"))} name={quoteattr(name)} time="{_seconds(diff, group):.3f}">'
-    inner = f"<system-out>{details}</system-out>"
-    if tag:
-        inner = (
-            f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>"
-        )
-    return f"{head}{inner}</testcase>\n"
+    details = "\n".join(text.line(line, 3500) for line in detail if line)
+    classname = "facts.diff." + group.word.replace(" ", "_")
+    return junit.case(classname, name, _seconds(diff, group), tag, message, group.word, details)
 
 
 def _workflow(value, title=False):

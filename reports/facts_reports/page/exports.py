@@ -5,9 +5,9 @@ import contextlib
 import csv
 import json
 from functools import lru_cache
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
-from ..read import text, words
+from ..read import junit, text, words
 from ..read.cases import parse
 from ..read.files import replaced, write
 from ..read.store import wall_ms
@@ -94,10 +94,6 @@ def written_rows(store, folder, about):
         out.write("\n]}\n")
 
 
-def _seconds(row):
-    return f"{wall_ms(row) / 1000:.3f}"
-
-
 def _tag(outcome, row):
     expectation, kind = row.get("expectation"), BY_WORD[outcome].kind
     if standing(outcome, row["verdict"], expectation) == KNOWN:
@@ -117,7 +113,7 @@ def write_junit(store, path, title):
     labels = words.build_labels(store.builds())
     everything = store.one("SELECT count(*) FROM row") <= JUNIT_ALL
     with replaced(path) as out:
-        out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={quoteattr(title)}>\n')
+        out.write(f"{junit.HEAD}<testsuites name={quoteattr(title)}>\n")
         for build, version in store.builds():
             for device in store.devices():
                 _suite(store, out, build, version, device, labels, everything)
@@ -139,13 +135,12 @@ def _suite(store, out, build, version, device, labels, everything):
             tally[tag] += 1
         body.append(_testcase(store, row, version, tag, message, outcome, labels))
     # Readers add up what is listed; what is only counted is in the properties. A name has no count: it stays from run to run.
-    out.write(
-        f'<testsuite name={quoteattr(f"{labels[build]} on {device}")} time="{taken:.3f}" tests="{len(body)}" failures="{tally["failure"]}" errors="{tally["error"]}" skipped="{tally["skipped"]}">\n'
-        f'<properties><property name="rows" value="{total}"/><property name="passing rows not listed" value="{total - len(body)}"/>'
-    )
-    for outcome, n in store.counts(here, args).items():
-        out.write(f'<property name={quoteattr("rows." + outcome)} value="{n}"/>')
-    out.write("</properties>\n" + "".join(body) + "</testsuite>\n")
+    counts = {"tests": len(body), "failures": tally["failure"], "errors": tally["error"]}
+    properties = {"rows": total, "passing rows not listed": total - len(body)}
+    properties |= {f"rows.{word}": n for word, n in store.counts(here, args).items()}
+    counts["skipped"] = tally["skipped"]
+    name = f"{labels[build]} on {device}"
+    out.write(junit.suite(name, taken, counts, properties, "".join(body)))
 
 
 def _testcase(store, row, version, tag, message, outcome, labels):
@@ -155,20 +150,13 @@ def _testcase(store, row, version, tag, message, outcome, labels):
     name = f"{row['case']} @ {labels[row['build']]} {row['device']}"
     if config is not None and "engine=all" in row["case"]:
         name += f" config {config}"
-    head = (
-        f'<testcase classname={quoteattr(classname)} name={quoteattr(name)} time="{_seconds(row)}"'
-    )
+    seconds = wall_ms(row) / 1000
     if not tag:
-        return head + "/>\n"
+        return junit.case(classname, name, seconds, tag)
     lines = [message, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
     chain = text.objects(row.get("reason") or {}, "chain")[:10]
     lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain]
-    details = escape("\n".join(lines))
-    inner = f"<{tag} message={quoteattr(message[:500])}"
-    body = f"{inner}/><system-out>{details}</system-out>"
-    if tag != "skipped":
-        body = f"{inner} type={quoteattr(outcome)}>{details}</{tag}>"
-    return f"{head}>{body}</testcase>\n"
+    return junit.case(classname, name, seconds, tag, message[:500], outcome, "\n".join(lines))
 
 
 def write_site(store, folder, title, compared=None, home="", audit=None):
