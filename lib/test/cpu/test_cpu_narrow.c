@@ -1,7 +1,8 @@
 /* e4m3, e5m2 and the block-scaled types on the cpu: codes with scales, forward and backward, and
- * the largest magnitudes. */
+ * the largest magnitudes. Casts to f16. */
 #include "support/narrow.h"
 
+#include "cpu/cpu_view.h"
 #include "cpu/kernels/cpu_number.h"
 
 Test(cpu_narrow, both_types_forward_and_backward)
@@ -94,6 +95,26 @@ Test(cpu_narrow, casts_are_to_nearest_even_and_saturate)
         cr_assert_eq(fattn__number_round(dtype, 1e30f), most);
         cr_assert_eq(fattn__number_round(dtype, -INFINITY), -most);
         cr_assert(isnan(fattn__number_round(dtype, NAN)));
+    }
+}
+
+Test(cpu_narrow, sixteen_bit_types_round_to_nearest_even)
+{
+    int64_t stride[4] = { 1, 1, 1, 1 };
+    for (uint32_t code = 0; code < 0x7c00u;
+         code++) { /* between each f16 and the next: the tie goes to the even one */
+        uint16_t out = 0, low = (uint16_t)code, high = (uint16_t)(code + 1);
+        float a, b, middle;
+        fattn__view view = { .data = (char *)&low, .dtype = FATTN_F16, .stride = stride };
+        fattn__view_load(&a, 1, &view, 0, 0, 0, 1, 1);
+        view.data = (char *)&high;
+        fattn__view_load(&b, 1, &view, 0, 0, 0, 1, 1);
+        middle = code == 0x7bffu ? 65520.0f : (a + b) / 2;
+        view.data = (char *)&out;
+        fattn__view_store(&view, 0, 0, 0, 1, 1, &middle, 1);
+        cr_assert_eq(out, code & 1u ? high : low, "code %x", code);
+        fattn__view_store(&view, 0, 0, 0, 1, 1, &a, 1);
+        cr_assert_eq(out, low, "code %x stays itself", code);
     }
 }
 

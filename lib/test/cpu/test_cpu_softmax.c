@@ -1,4 +1,4 @@
-/* What joins the score and the softmax on the cpu: boolean masks, slopes, sinks, dropout, a scale
+/* What joins the score and the softmax on the cpu: masks, slopes, sinks, dropout, a scale
  * in memory, base 2, block masks, rotation. */
 #include "support/surface.h"
 
@@ -10,6 +10,18 @@ static float *floats(int64_t n)
     for (int64_t i = 0; i < n; i++)
         x[i] = random_float();
     return x;
+}
+
+Test(cpu_softmax, each_mask_over_one_head_of_values)
+{
+    for (int mask = 0; mask < 4; mask++) {
+        world x = make();
+        x.p.heads_v = 1;
+        x.p.has_right = mask > 0, x.p.has_left = mask > 1, x.p.padding = mask == 3;
+        x.p.window_left = 9, x.p.window_right = mask > 1 ? 4 : 0;
+        x.p.align = mask == 3 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
+        expect_all(&x);
+    }
 }
 
 /* The reference's bias of every score, [B][HQ][SQ][SK]. */
