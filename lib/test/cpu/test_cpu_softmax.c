@@ -4,14 +4,6 @@
 
 #include "problem/dropout.h"
 
-static float *floats(int64_t n)
-{
-    float *x = aligned_alloc(64, (size_t)(n * 4 + 63) / 64 * 64);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = random_float();
-    return x;
-}
-
 Test(cpu_softmax, each_mask_over_one_head_of_values)
 {
     for (int mask = 0; mask < 4; mask++) {
@@ -22,16 +14,6 @@ Test(cpu_softmax, each_mask_over_one_head_of_values)
         x.p.align = mask == 3 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
         expect_all(&x);
     }
-}
-
-/* The reference's bias of every score, [B][HQ][SQ][SK]. */
-static float *reference_bias(world *x)
-{
-    float *bias = calloc((size_t)B * HQ * SQ * SK, 4);
-    x->bias =
-        (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { HQ * SQ * SK, SQ * SK, SK, 1 } };
-    x->r.bias = &x->bias;
-    return bias;
 }
 
 Test(cpu_softmax, a_boolean_mask_hides_where_it_is_0)

@@ -22,14 +22,6 @@ static void begin(void)
 
 TestSuite(graph_values, .init = begin, .timeout = 300);
 
-static float *floats(int64_t n)
-{
-    float *x = aligned_alloc(64, (size_t)(n * 4 + 63) / 64 * 64);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = random_float();
-    return x;
-}
-
 /* ---- masks
  * ----------------------------------------------------------------------------------------------------------------------
  */

@@ -61,6 +61,14 @@ static inline double *doubles(int64_t n)
     return calloc((size_t)n, sizeof(double));
 }
 
+static inline float *floats(int64_t n)
+{
+    float *x = aligned_alloc(64, ((size_t)n * sizeof(float) + 63) / 64 * 64);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = random_float();
+    return x;
+}
+
 static inline world make(void)
 {
     world x = { .p = FATTN_PROBLEM_INIT,
@@ -286,6 +294,16 @@ static inline fattn_context *cpu_context(int threads)
     options.device_kind = FATTN_DEVICE_CPU, options.threads = threads;
     cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK);
     return context;
+}
+
+/* The reference's bias of every score, [B][HQ][SQ][SK]. */
+static inline float *reference_bias(world *x)
+{
+    float *bias = calloc((size_t)B * HQ * SQ * SK, 4);
+    x->bias =
+        (fref_tensor){ .data = bias, .type = FREF_F32, .stride = { HQ * SQ * SK, SQ * SK, SK, 1 } };
+    x->r.bias = &x->bias;
+    return bias;
 }
 
 /* Runs a pass in the place of the cpu backend; NULL: the cpu backend. */
