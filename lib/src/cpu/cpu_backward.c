@@ -75,17 +75,16 @@ static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int
     const int64_t rows = fattn__least(FATTN__ROWS, band->len_q - row0);
     if (rows <= 0)
         return;
-    fattn__gradient_rows(g, b, h, row0, rows);
-    const int64_t step = fattn__tile_keys();
-    for (int64_t n = 0; n * step < band->len_kv; n++) {
-        const int64_t tiles = (band->len_kv + step - 1) / step,
-                      key0 = (fattn__like_gpu.reversed ? tiles - 1 - n : n) * step,
-                      keys = fattn__least(step, band->len_kv - key0);
-        const fattn__scores at = { c->p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
-        if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
+    fattn__scores at = { c->p, c->t, band, b, h, row0, rows, 0, 0, FATTN__KEYS, 1 };
+    fattn__gradient_rows(g, &at);
+    const int64_t step = fattn__tile_keys(), tiles = (band->len_kv + step - 1) / step;
+    for (int64_t n = 0; n < tiles; n++) {
+        at.key0 = (fattn__like_gpu.reversed ? tiles - 1 - n : n) * step;
+        at.keys = fattn__least(step, band->len_kv - at.key0);
+        if (fattn__tile_sight(&at).last == 0)
             continue;
-        fattn__gradient_keys(g, b, h, key0, keys);
-        fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, false);
+        fattn__gradient_keys(g, &at);
+        fattn__gradient_tile(g, &at, FATTN__PLACE_SCORE, false);
         fattn__narrow_ds(&c->factors, &at, w->dp, false,
                          FATTN__LIE(AMAX_DP_EARLY) ? NULL : &g->amax[FATTN__AMAX_DP]);
         const fattn__product sum = { .c = w->acc_q,
@@ -97,11 +96,11 @@ static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int
                                      .b_row = w->wide_q,
                                      .m = rows,
                                      .n = w->wide_q,
-                                     .k = keys,
+                                     .k = at.keys,
                                      .factor = 1,
                                      .accumulate = true };
         fattn__weigh(c->kernels, &sum, g->k_finite);
-        if (FATTN__LIE(B_DQ_TWICE) && key0 == 0)
+        if (FATTN__LIE(B_DQ_TWICE) && at.key0 == 0)
             fattn__weigh(c->kernels, &sum, g->k_finite);
         for (int64_t k = 0; FATTN__LIE(B_DQ_NARROW) && k < rows * w->wide_q; k++)
             w->acc_q[k] = fattn__number_round(c->p->dtype, w->acc_q[k]);
@@ -129,14 +128,15 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
     const int64_t keys = fattn__least(x->tile, band->len_kv - key0);
     if (keys <= 0)
         return;
-    fattn__gradient_keys(g, b, h, key0, keys);
+    fattn__scores at = { c->p, c->t, band, b, h, 0, 0, key0, keys, FATTN__KEYS, 1 };
+    fattn__gradient_keys(g, &at);
     for (int64_t row0 = 0; row0 < band->len_q; row0 += FATTN__ROWS) {
         const int64_t rows = fattn__least(FATTN__ROWS, band->len_q - row0);
-        const fattn__scores at = { c->p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
-        if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
+        at.row0 = row0, at.rows = rows;
+        if (fattn__tile_sight(&at).last == 0)
             continue;
-        fattn__gradient_rows(g, b, h, row0, rows);
-        fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, !x->of_k);
+        fattn__gradient_rows(g, &at);
+        fattn__gradient_tile(g, &at, FATTN__PLACE_SCORE, !x->of_k);
         fattn__product sum = { .a_row = 1,
                                .a_column = FATTN__KEYS,
                                .m = keys,

@@ -68,18 +68,19 @@ static void ignore_gaps(fattn__call *c)
     c->o.stride = c->dense_o;
 }
 
-void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, int64_t b, int64_t h,
-                           int64_t key0, int64_t keys)
+void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, const fattn__scores *at)
 {
     const fattn_problem *p = c->p;
     const int64_t heads = of_v ? p->heads_v : p->heads_k, dim = of_v ? p->dim_v : p->dim_qk,
                   step = fattn__padded(dim);
     const fattn__view *from = of_v ? &c->v : &c->k;
     if (FATTN__TESTING)
-        fattn__liar_load_keys(dst, step, from, p, (const int64_t[4]){ b, h, key0, of_v }, keys, dim,
-                              fattn__band_of(p, c->t, b).exist);
+        fattn__liar_load_keys(dst, step, from, p,
+                              (const int64_t[4]){ at->b, at->h, at->key0, of_v }, at->keys, dim,
+                              at->band->exist);
     else
-        fattn__view_load(dst, step, from, b, h / (p->heads_q / heads), key0, keys, dim);
+        fattn__view_load(dst, step, from, at->b, at->h / (p->heads_q / heads), at->key0, at->keys,
+                         dim);
 }
 
 void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors *t)

@@ -21,9 +21,8 @@ typedef struct fattn__call {
     int64_t dense_o[4]; /* strides of a planted fault */
 } fattn__call;
 
-/* Keys [key0, key0 + keys) of K (of V), as query head h of entry b sees them. */
-void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, int64_t b, int64_t h,
-                           int64_t key0, int64_t keys);
+/* The tile's keys of K (of V), as its query head sees them. */
+void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, const fattn__scores *at);
 void fattn__call_of(fattn__call *out, const fattn_problem *p, const fattn_tensors *t);
 
 #endif

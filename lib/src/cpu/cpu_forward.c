@@ -48,11 +48,11 @@ static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t firs
 }
 
 /* A planted fault: rows lose the last key that they read. */
-static void lose_last_key(const fattn__scores *at, const fattn__band *band, float *s)
+static void lose_last_key(const fattn__scores *at, float *s)
 {
     for (int64_t i = 0; i < at->rows; i++) {
         int64_t first, last;
-        fattn__band_keys(band, at->row0 + i, &first, &last);
+        fattn__band_keys(at->band, at->row0 + i, &first, &last);
         if (first < last && last > at->key0 && last <= at->key0 + at->keys)
             s[i * at->row_step + (last - 1 - at->key0) * at->key_step] = -INFINITY;
     }
@@ -65,17 +65,18 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     const fattn__call *c = x->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = x->w;
-    const fattn__sight sight = fattn__tile_sight(band, x->row0, x->live, key0, keys);
+    const int64_t step = FATTN__ROWS;
+    fattn__scores at = { p, c->t, band, x->b, x->h, x->row0, x->live, key0, keys, 1, step };
+    const fattn__sight sight = fattn__tile_sight(&at);
     if (sight.last == 0)
         return;
     /* Works on whole registers of rows. Rows that see nothing are masked like the others. */
     const int64_t first = sight.first / 16 * 16,
-                  rows = fattn__least(x->live, fattn__padded(sight.last)) - first,
-                  step = FATTN__ROWS;
-    const fattn__scores at = { p, c->t, x->b, x->h, x->row0 + first, rows, key0, keys, 1, step };
+                  rows = fattn__least(x->live, fattn__padded(sight.last)) - first;
     float *s = w->s + first;
-    fattn__call_load_keys(c, false, w->k, x->b, x->h, key0, keys);
-    fattn__call_load_keys(c, true, w->v, x->b, x->h, key0, keys);
+    at.row0 += first, at.rows = rows;
+    fattn__call_load_keys(c, false, w->k, &at);
+    fattn__call_load_keys(c, true, w->v, &at);
     c->kernels->multiply(&(fattn__product){ .c = s,
                                             .a = w->k,
                                             .b = w->qt + first,
@@ -90,9 +91,9 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     if (!fattn__scores_are_plain(p))
         fattn__scores_modify(&at, s);
     if (!sight.whole)
-        fattn__tile_mask(s, 1, step, band, x->row0 + first, rows, key0, keys);
+        fattn__tile_mask(&at, s);
     if (FATTN__LIE(LAST_HEAD_KEY) && x->h == p->heads_q - 1)
-        lose_last_key(&at, band, s);
+        lose_last_key(&at, s);
     c->kernels->soften(&(fattn__soft){ s, w->max + first, w->sum + first, w->rescale + first, keys,
                                        rows, step, w->peak + first });
     if (!FATTN__LIE(O_NO_RESCALE) || key0 + keys < band->len_kv)

@@ -26,8 +26,9 @@ float *fattn__gradient_do(const fattn__gradient *g)
     return g->c->factors.block_scaled && !FATTN__LIE(MX_COPY_DO) ? g->w.do_t : g->w.d_o;
 }
 
-void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0, int64_t rows)
+void fattn__gradient_rows(fattn__gradient *g, const fattn__scores *at)
 {
+    const int64_t b = at->b, h = at->h, row0 = at->row0, rows = at->rows;
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
@@ -53,16 +54,16 @@ void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0
     }
 }
 
-void fattn__gradient_keys(fattn__gradient *g, int64_t b, int64_t h, int64_t key0, int64_t keys)
+void fattn__gradient_keys(fattn__gradient *g, const fattn__scores *at)
 {
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
-    const int64_t head_k = h / (p->heads_q / p->heads_k);
-    fattn__call_load_keys(c, false, w->k, b, h, key0, keys);
-    fattn__call_load_keys(c, true, w->v, b, h, key0, keys);
+    const int64_t head_k = at->h / (p->heads_q / p->heads_k), keys = at->keys;
+    fattn__call_load_keys(c, false, w->k, at);
+    fattn__call_load_keys(c, true, w->v, at);
     if (c->factors.block_scaled)
-        fattn__view_load(w->k_t, w->wide_q, &c->k_t, b, head_k, key0, keys, p->dim_qk);
+        fattn__view_load(w->k_t, w->wide_q, &c->k_t, at->b, head_k, at->key0, keys, p->dim_qk);
     fattn__tile_transpose(w->kt, FATTN__KEYS, w->k, w->wide_q, keys, p->dim_qk);
     fattn__tile_transpose(w->vt, FATTN__KEYS, w->v, w->wide_v, keys, p->dim_v);
     g->k_finite = c->kernels->is_finite(fattn__gradient_k(g), keys * w->wide_q);
@@ -98,14 +99,13 @@ static void weigh_tile(fattn__gradient *g, int64_t rows, int64_t keys)
     }
 }
 
-void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h,
-                          int64_t row0, int64_t rows, int64_t key0, int64_t keys, int32_t place,
+void fattn__gradient_tile(fattn__gradient *g, const fattn__scores *at, int32_t place,
                           bool values_only)
 {
     const fattn__call *c = g->c;
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
-    const fattn__scores at = { p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
+    const int64_t rows = at->rows, keys = at->keys;
     const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED &&
                              !values_only && !FATTN__LIE(MOD_NO_GRADIENT) &&
                              !FATTN__LIE(SOFTCAP_GRAD);
@@ -113,13 +113,13 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
     if (through_mod)
         memcpy(w->raw, w->s, (size_t)(rows * FATTN__KEYS) * sizeof *w->raw);
     if (!fattn__scores_are_plain(p))
-        fattn__scores_modify(&at, w->s);
-    if (!fattn__tile_sight(band, row0, rows, key0, keys).whole)
-        fattn__tile_mask(w->s, FATTN__KEYS, 1, band, row0, rows, key0, keys);
+        fattn__scores_modify(at, w->s);
+    if (!fattn__tile_sight(at).whole)
+        fattn__tile_mask(at, w->s);
     weigh_tile(g, rows, keys);
     if (!values_only) {
         dot(g, w->dp, w->d_o, w->wide_v, w->vt, rows, keys, p->dim_v, c->factors.dp);
-        fattn__dropping_apply(&c->dropping, &at, w->dp);
+        fattn__dropping_apply(&c->dropping, at, w->dp);
         for (int64_t n = 0; FATTN__LIE(AMAX_DP_EARLY) && n < rows * keys; n++) {
             const int64_t e = n / keys * FATTN__KEYS + n % keys;
             g->amax[FATTN__AMAX_DP] =
@@ -131,7 +131,7 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
     }
     if (through_mod)
         fattn__scores_gradient(
-            &at, w->raw, w->dp,
+            at, w->raw, w->dp,
             place == FATTN__PLACE_SCORE ? fattn__score_mod_gradient(p->score_mod)->result : place);
-    fattn__dropping_apply(&c->dropping, &at, w->s);
+    fattn__dropping_apply(&c->dropping, at, w->s);
 }

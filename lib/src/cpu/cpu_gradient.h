@@ -21,10 +21,10 @@ typedef struct fattn__gradient {
 } fattn__gradient;
 
 fattn__gradient fattn__gradient_of(const fattn__call *call, char *scratch, int thread);
-/* Loads rows of Q and dO, their Stats and D = sum_c dO O. Rows are those of the entry. */
-void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0, int64_t rows);
-/* Loads the keys and values that query head `h` sees, also transposed. */
-void fattn__gradient_keys(fattn__gradient *g, int64_t b, int64_t h, int64_t key0, int64_t keys);
+/* Loads the tile's rows of Q and dO, their Stats and D = sum_c dO O. */
+void fattn__gradient_rows(fattn__gradient *g, const fattn__scores *at);
+/* Loads the keys and values that the tile's query head sees, also transposed. */
+void fattn__gradient_keys(fattn__gradient *g, const fattn__scores *at);
 /* The copies for the second products; with block-scaled types they are quantised along the summed
  * dimension. */
 float *fattn__gradient_q(const fattn__gradient *g);
@@ -33,8 +33,7 @@ float *fattn__gradient_do(const fattn__gradient *g);
 /* w.s becomes P', P after dropout. `place` decides about w.dp. PLACE_MODIFIED: d(loss)/d(modified
  * score) = P (dO.v - D). PLACE_SCORE: d(loss)/d(score). Otherwise: a node of score_mod's gradient
  * program. With `values_only` w.dp is not touched. */
-void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h,
-                          int64_t row0, int64_t rows, int64_t key0, int64_t keys, int32_t place,
+void fattn__gradient_tile(fattn__gradient *g, const fattn__scores *at, int32_t place,
                           bool values_only);
 
 /* The range of an input's index for one index of an output: all of it if the dimension is summed,

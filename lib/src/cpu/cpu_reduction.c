@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "cpu/kernels/cpu_number.h"
@@ -51,18 +52,25 @@ static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_t
     const fattn__band band = fattn__band_of(g->c->p, g->c->t, b);
     for (int64_t row0 = row_tiles.first * FATTN__ROWS;
          row0 < row_tiles.last * FATTN__ROWS && row0 < band.len_q; row0 += FATTN__ROWS) {
-        const int64_t rows = band.len_q - row0 < FATTN__ROWS ? band.len_q - row0 : FATTN__ROWS;
-        fattn__gradient_rows(g, b, h, row0, rows);
+        fattn__scores at = { .p = g->c->p,
+                             .t = g->c->t,
+                             .band = &band,
+                             .b = b,
+                             .h = h,
+                             .row0 = row0,
+                             .rows = fattn__least(FATTN__ROWS, band.len_q - row0),
+                             .row_step = FATTN__KEYS,
+                             .key_step = 1 };
+        fattn__gradient_rows(g, &at);
         for (int64_t key0 = key_tiles.first * FATTN__KEYS;
              key0 < key_tiles.last * FATTN__KEYS && key0 < band.len_kv; key0 += FATTN__KEYS) {
-            const int64_t keys =
-                band.len_kv - key0 < FATTN__KEYS ? band.len_kv - key0 : FATTN__KEYS;
-            if (fattn__tile_sight(&band, row0, rows, key0, keys).last == 0)
+            at.key0 = key0, at.keys = fattn__least(FATTN__KEYS, band.len_kv - key0);
+            if (fattn__tile_sight(&at).last == 0)
                 continue;
-            fattn__gradient_keys(g, b, h, key0, keys);
-            fattn__gradient_tile(g, &band, b, h, row0, rows, key0, keys, g->reduced_place, false);
-            for (int64_t i = 0; i < rows; i++)
-                for (int64_t j = 0; j < keys; j++)
+            fattn__gradient_keys(g, &at);
+            fattn__gradient_tile(g, &at, g->reduced_place, false);
+            for (int64_t i = 0; i < at.rows; i++)
+                for (int64_t j = 0; j < at.keys; j++)
                     g->w.acc[i * FATTN__KEYS + j] += g->w.dp[i * FATTN__KEYS + j];
         }
     }
@@ -72,12 +80,8 @@ static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_t
 static void store_sums(const fattn__gradient *g, const fattn__reduction *r, const int64_t at[4])
 {
     const bool one_row = r->dim[2] == 1, one_key = r->dim[3] == 1;
-    const int64_t rows = one_row                           ? 1
-                         : r->dim[2] - at[2] < FATTN__ROWS ? r->dim[2] - at[2]
-                                                           : FATTN__ROWS;
-    const int64_t keys = one_key                           ? 1
-                         : r->dim[3] - at[3] < FATTN__KEYS ? r->dim[3] - at[3]
-                                                           : FATTN__KEYS;
+    const int64_t rows = one_row ? 1 : fattn__least(FATTN__ROWS, r->dim[2] - at[2]),
+                  keys = one_key ? 1 : fattn__least(FATTN__KEYS, r->dim[3] - at[3]);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j++) {
             double sum = 0;
@@ -114,4 +118,22 @@ void fattn__reduction_run(fattn__gradient *g, const fattn__reduction *r, int64_t
                      fattn__span_of(r->dim[2] == 1, row_tile, tiles(p->seq_q, FATTN__ROWS)),
                      fattn__span_of(r->dim[3] == 1, key_tile, tiles(p->seq_kv, FATTN__KEYS)));
     store_sums(g, r, (int64_t[4]){ batch, head, row_tile * FATTN__ROWS, key_tile * FATTN__KEYS });
+}
+
+void fattn__sink_run(fattn__gradient *g, int64_t h)
+{
+    const fattn__call *c = g->c;
+    const fattn_problem *p = c->p;
+    double sum = 0;
+    for (int64_t b = 0; b < p->batch; b++) {
+        const fattn__band band = fattn__band_of(p, c->t, b);
+        for (int64_t row0 = 0; row0 < band.len_q; row0 += FATTN__ROWS) {
+            const int64_t rows = fattn__least(FATTN__ROWS, band.len_q - row0);
+            fattn__gradient_rows(g, &(fattn__scores){ .b = b, .h = h, .row0 = row0, .rows = rows });
+            for (int64_t i = 0; i < rows; i++)
+                if (g->w.stats[i] != -INFINITY)
+                    sum += exp((double)c->t->sink[h] - (double)g->w.stats[i]) * (double)g->w.row[i];
+        }
+    }
+    c->t->dsink[h] = (float)-sum;
 }

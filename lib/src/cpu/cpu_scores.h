@@ -7,15 +7,6 @@
 #include "cpu_tile.h"
 #include "score_mod/mod_program.h"
 
-/* A tile of scores: rows [row0, row0 + rows) of (b, h) and keys [key0, key0 + keys). Element (i, j)
- * is at i * row_step + j * key_step. */
-typedef struct fattn__scores {
-    const fattn_problem *p;
-    const fattn_tensors *t;
-    int64_t b, h, row0, rows, key0, keys;
-    int64_t row_step, key_step;
-} fattn__scores;
-
 /* cpu_mod_row.c: evaluates a program in fp32 for one row and `count` keys from key0 on. `places`
  * are the `place_count` nodes whose values are wanted; `out` is [place_count][count]. Scores and
  * gradients are arrays of `count`. `at` is b,h,row,key0. `tensors` are host addresses; `mod` has

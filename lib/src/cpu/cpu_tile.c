@@ -80,34 +80,33 @@ void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64
                 dst[d * dst_step + i] = i < count ? src[i * src_step + d] : 0.0f;
 }
 
-fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
-                               int64_t keys)
+fattn__sight fattn__tile_sight(const fattn__scores *at)
 {
+    const fattn__band *band = at->band;
+    const int64_t rows = at->rows, end = at->key0 + at->keys;
     fattn__sight sight = { .first = rows, .last = 0, .whole = true };
-    const int64_t end = key0 + keys;
     if (band->left == FAR && band->right == FAR && end <= band->lost &&
-        row0 + rows <= band->len_q && end <= band->len_kv)
+        at->row0 + rows <= band->len_q && end <= band->len_kv)
         return (fattn__sight){ 0, rows, true };
     for (int64_t i = 0; i < rows; i++) {
         int64_t first, last;
-        fattn__band_keys(band, row0 + i, &first, &last);
-        if (first < last && first < end && last > key0) {
+        fattn__band_keys(band, at->row0 + i, &first, &last);
+        if (first < last && first < end && last > at->key0) {
             sight.first = i < sight.first ? i : sight.first;
             sight.last = i + 1;
         }
-        sight.whole = sight.whole && first <= key0 && last >= end;
+        sight.whole = sight.whole && first <= at->key0 && last >= end;
     }
     return sight;
 }
 
-void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band,
-                      int64_t row0, int64_t rows, int64_t key0, int64_t keys)
+void fattn__tile_mask(const fattn__scores *at, float *scores)
 {
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < at->rows; i++) {
         int64_t first, last;
-        fattn__band_keys(band, row0 + i, &first, &last);
-        for (int64_t j = 0; j < keys; j++)
-            if (key0 + j < first || key0 + j >= last)
-                scores[i * row_step + j * key_step] = -INFINITY;
+        fattn__band_keys(at->band, at->row0 + i, &first, &last);
+        for (int64_t j = 0; j < at->keys; j++)
+            if (at->key0 + j < first || at->key0 + j >= last)
+                scores[i * at->row_step + j * at->key_step] = -INFINITY;
     }
 }

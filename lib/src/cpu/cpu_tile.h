@@ -39,6 +39,16 @@ void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int6
 void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step,
                            int64_t count, int64_t dim);
 
+/* A tile of scores: rows [row0, row0 + rows) of (b, h) and keys [key0, key0 + keys). Element (i, j)
+ * is at i * row_step + j * key_step. */
+typedef struct fattn__scores {
+    const fattn_problem *p;
+    const fattn_tensors *t;
+    const fattn__band *band;
+    int64_t b, h, row0, rows, key0, keys;
+    int64_t row_step, key_step;
+} fattn__scores;
+
 /* The rows [first, last), from row0, of a tile that see any of its keys (none: last is 0), and
  * whether every row sees every key. */
 typedef struct fattn__sight {
@@ -46,10 +56,8 @@ typedef struct fattn__sight {
     bool whole;
 } fattn__sight;
 
-fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
-                               int64_t keys);
+fattn__sight fattn__tile_sight(const fattn__scores *at);
 /* Scores of keys that a row may not read become -inf. */
-void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band,
-                      int64_t row0, int64_t rows, int64_t key0, int64_t keys);
+void fattn__tile_mask(const fattn__scores *at, float *scores);
 
 #endif

@@ -49,35 +49,29 @@ void fattn__liar_load_keys(float *dst, int64_t step, const fattn__view *from,
  * ----------------------------------------------------------------------------------------------------------
  */
 
-/* The distance between the type's neighbouring numbers around a finite x. */
-static float step_around(int32_t dtype, float x)
+static int fraction_bits(int32_t dtype)
 {
-    const int fraction = dtype == FATTN_F16    ? 10
-                         : dtype == FATTN_E4M3 ? 3
-                         : dtype == FATTN_E5M2 ? 2
-                         : dtype == FATTN_F32  ? 23
-                                               : 7,
-              tiny = dtype == FATTN_F16 || dtype == FATTN_E5M2 ? -14
-                     : dtype == FATTN_E4M3                     ? -6
-                                                               : -126,
-              exponent = x == 0.0F ? tiny : ilogbf(x);
-    return ldexpf(1.0F, (exponent > tiny ? exponent : tiny) - fraction);
+    return dtype == FATTN_F16    ? 10
+           : dtype == FATTN_E4M3 ? 3
+           : dtype == FATTN_E5M2 ? 2
+           : dtype == FATTN_F32  ? 23
+                                 : 7;
 }
 
-static float toward_zero(int32_t dtype, float x)
+/* The exponent of the smallest normal number. */
+static int least_exponent(int32_t dtype)
+{
+    return dtype == FATTN_F16 || dtype == FATTN_E5M2 ? -14 : dtype == FATTN_E4M3 ? -6 : -126;
+}
+
+/* To a number of the type, by a function that rounds to a whole number. */
+static float rounded_by(float (*whole)(float), int32_t dtype, float x)
 {
     if (!isfinite(x))
         return x;
-    const float step = step_around(dtype, x);
-    return fattn__number_round(dtype, truncf(x / step) * step);
-}
-
-static float toward_minus(int32_t dtype, float x)
-{
-    if (!isfinite(x))
-        return x;
-    const float step = step_around(dtype, x);
-    return fattn__number_round(dtype, floorf(x / step) * step);
+    const int tiny = least_exponent(dtype), exponent = x == 0.0F ? tiny : ilogbf(x);
+    const float step = ldexpf(1.0F, (exponent > tiny ? exponent : tiny) - fraction_bits(dtype));
+    return fattn__number_round(dtype, whole(x / step) * step);
 }
 
 /* The type of the same size with fewer bits. */
@@ -90,23 +84,16 @@ float fattn__liar_cast(int32_t dtype, float x, bool of_ds)
 {
     if (of_ds)
         return FATTN__LIE(B_DS_FLOOR)
-                   ? toward_minus(dtype, x)
+                   ? rounded_by(floorf, dtype, x)
                    : fattn__number_round(FATTN__LIE(B_DS_OTHER_TYPE) ? coarser(dtype) : dtype, x);
     if (FATTN__LIE(P_TRUNC) || FATTN__LIE(B_P_TRUNC))
-        return toward_zero(dtype, x);
+        return rounded_by(truncf, dtype, x);
     return fattn__number_round(FATTN__LIE(P_OTHER_TYPE) ? coarser(dtype) : dtype, x);
 }
 
 /* ---- stores
  * ---------------------------------------------------------------------------------------------------------
  */
-
-static float smallest_normal(int32_t dtype)
-{
-    return dtype == FATTN_F16 || dtype == FATTN_E5M2 ? 0x1p-14F
-           : dtype == FATTN_E4M3                     ? 0x1p-6F
-                                                     : 0x1p-126F;
-}
 
 static float gain_of(const int64_t at[3], bool last)
 {
@@ -130,10 +117,10 @@ void fattn__liar_bend_o(const fattn_problem *p, const int64_t at[3], int64_t row
             float *x = &o[i * step + d];
             *x *= gain;
             if (FATTN__LIE(O_TRUNC) || (FATTN__LIE(O_TRUNC_TILE) && last))
-                *x = toward_zero(p->o_dtype, *x);
+                *x = rounded_by(truncf, p->o_dtype, *x);
             if (FATTN__LIE(O_FLOOR))
-                *x = toward_minus(p->o_dtype, *x);
-            if (FATTN__LIE(O_FLUSHED) && fabsf(*x) < smallest_normal(p->o_dtype))
+                *x = rounded_by(floorf, p->o_dtype, *x);
+            if (FATTN__LIE(O_FLUSHED) && fabsf(*x) < ldexpf(1.0F, least_exponent(p->o_dtype)))
                 *x = 0.0F;
         }
     if (FATTN__LIE(ONE_ELEMENT) && at[0] + at[1] == 0 && one >= 0 && one < rows) {
@@ -151,5 +138,6 @@ void fattn__liar_bend_keys(const fattn_problem *p, bool of_k, int64_t rows, floa
                        : FATTN__LIE(B_DK_GAIN_3PCT) ? 1.03F
                                                     : 1.0F;
     for (int64_t n = 0; n < rows * step; n++)
-        to[n] = !of_k && FATTN__LIE(B_DV_FLOOR) ? toward_minus(p->grad_dtype, to[n]) : to[n] * gain;
+        to[n] = !of_k && FATTN__LIE(B_DV_FLOOR) ? rounded_by(floorf, p->grad_dtype, to[n])
+                                                : to[n] * gain;
 }

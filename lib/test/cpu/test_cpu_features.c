@@ -204,7 +204,6 @@ static void expect_broadcast(unsigned zero, bool sum)
     x.p.has_right = 1, x.p.window_right = 20, x.p.padding = 1;
     settle(&x);
     expect_forward(&x);
-    gather(&x, FATTN__ROLE_STATS);
     call(&x, FATTN_BACKWARD);
     const fref_backward_out g = { .dq = doubles((int64_t)B * HQ * SQ * D),
                                   .dk = doubles((int64_t)B * HK * SK * D),
