@@ -177,7 +177,7 @@ Test(placed, a_boolean_mask_hides_what_the_bias_of_its_name_does)
     }
 }
 
-Test(placed, a_given_mask_drops_as_many_as_it_says)
+Test(placed, a_given_mask_drops_and_scales_by_as_many_as_it_says)
 {
     facts_problem *p = resolved("b=2 h=4 s=100/120 dropout=0.3 dropout_mask=1 dtype=f16");
     facts_storages in = stored(p);
@@ -191,5 +191,7 @@ Test(placed, a_given_mask_drops_as_many_as_it_says)
     const double sd = sqrt((double)count * 0.3 * 0.7);
     cr_expect(fabs((double)kept - 0.7 * (double)count) < 5 * sd, "%ld of %ld", (long)kept,
               (long)count);
+    cr_expect_float_eq(facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE), 1 / 0.7, 1e-6);
+    cr_expect_float_eq(facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE_INVERSE), 0.7, 1e-6);
     freed(p, &in), free(p);
 }
