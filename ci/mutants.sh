@@ -40,6 +40,9 @@ asks() {
 
 mkdir -p "$copy"
 git -C "$home" ls-files -z | (cd "$home" && tar --null -T - -cf - 2>/dev/null) | tar -C "$copy" -xf - || exit 3
+# A file that has gone since an earlier run must not be built.
+comm -z23 <(cd "$copy" && find . -path ./build -prune -o -type f -printf '%P\0' | sort -z) <(git -C "$home" ls-files -z | sort -z) |
+    (cd "$copy" && xargs -r0 rm -f)
 # tar gave each file its time back. A file that an earlier run changed is newer than what was built of it then.
 [[ ! -f $copy/build/planted ]] || (cd "$copy" && sort -u build/planted | xargs -r -d '\n' touch -c)
 mkdir -p "$copy/build"
