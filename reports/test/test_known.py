@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from facts_reports.known import expectations, guards, known, observe, pages
+from facts_reports.known import expectations, guards, known, knowledge, observe, pages
 from facts_reports.read import cases, predicate
 from facts_reports.read.store import load
 
@@ -429,6 +429,13 @@ class TheProjectsOwn(unittest.TestCase):
             places = {f.fields.get("sm", "") for f in entry.failures}
             if places and places <= {"100", "120"}:
                 self.assertIn("planner only, no device", entry.title, entry.name)
+
+    def test_each_condition_on_data_has_words_and_each_failure_a_place_among_others(self):
+        for one in knowledge.lines(self.entries):
+            self.assertEqual(bool(one["data"]), bool(one["for"]), one["id"])
+            self.assertEqual(one["serious"], not knowledge.rank(one)[0], one["id"])
+        with self.assertRaises(KeyError):
+            knowledge.data_words(predicate.parse("fill=gauss"))
 
     def test_what_is_guarded_and_shown_is_asked_without_guards(self):
         for entry in self.entries:

@@ -187,6 +187,15 @@ static facts_reported read_row(const char *text)
 #define MATH "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}"
 
 /* Knobs are those of the configuration, and in one order. */
+Test(reported, names_what_is_known_for_the_data_of_the_case)
+{
+#define KNOWN(such)                                                                                \
+    ROW("\"verdict\":\"pass\",\"known\":[{\"id\":\"a-b\",\"title\":\"T.\",\"such_data\":" such "}" \
+                                                                                               "]")
+    cr_expect_str_eq(read_row(KNOWN("true")).known, "T (a-b)");
+    cr_expect_str_eq(read_row(KNOWN("false")).known, "");
+}
+
 Test(search_said, what_is_compared_is_what_by_names)
 {
     static const struct {
