@@ -191,7 +191,7 @@ Test(reported, names_what_is_known_for_the_data_of_the_case)
 {
 #define KNOWN(such)                                                                                \
     ROW("\"verdict\":\"pass\",\"known\":[{\"id\":\"a-b\",\"title\":\"T.\",\"such_data\":" such "}" \
-                                                                                               "]")
+        "]")
     cr_expect_str_eq(read_row(KNOWN("true")).known, "T (a-b)");
     cr_expect_str_eq(read_row(KNOWN("false")).known, "");
 }
