@@ -100,17 +100,11 @@ class Answer:
         return (self.verdict or "no answer") + (f": {self.reason}" if self.reason else "")
 
 
-class Rows:
+class Rows(reader.Sink):
     """The rows of records, for reader.read_file."""
 
     def __init__(self):
         self.rows = []
-
-    def note(self, word, value):
-        pass
-
-    def only(self, item):
-        return item
 
     def add_row(self, row):
         self.rows.append(row)

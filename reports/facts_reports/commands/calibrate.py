@@ -203,18 +203,11 @@ class Engine:
         return {**row, "proposed": proposed} if proposed else row
 
 
-class Measured:
+class Measured(reader.Sink):
     """Takes the rows of records, as a store does for reader.read_file()."""
 
     def __init__(self):
         self.engines = {}
-
-    @staticmethod
-    def only(item):
-        return item
-
-    def note(self, word, value):
-        """Lines that are no rows say nothing here."""
 
     def add_row(self, row):
         errors = dict(words.errors_of(row))

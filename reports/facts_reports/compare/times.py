@@ -195,14 +195,11 @@ class Case:
         )
 
 
-class Record:
+class Record(reader.Sink):
     """What reader.read_file fills."""
 
     def __init__(self):
         self.cases, self.peaks, self.groups, self.devices = {}, {}, {}, {}
-
-    def only(self, item):
-        return item
 
     def note(self, word, value):
         if word == "run" and isinstance(value.get("groups"), dict):

@@ -59,6 +59,18 @@ def warn(files, who):
             )
 
 
+class Sink:
+    """What read_file() fills; a subclass has add_row(row)."""
+
+    @staticmethod
+    def only(item):
+        """What of a row is kept, before it is cleaned: everything."""
+        return item
+
+    def note(self, word, value):
+        """Lines that are no rows."""
+
+
 class InputError(ValueError):
     """A file that cannot be read at all: one line for people."""
 

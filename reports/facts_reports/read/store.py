@@ -66,13 +66,8 @@ def wall_ms(row):
     return value if isinstance(value, (int, float)) and 0 <= value < 1e12 else 0
 
 
-class Store:
+class Store(reader.Sink):
     """Fill it with reader.read_file(), call finish(), then ask."""
-
-    @staticmethod
-    def only(item):
-        """What of a row is kept, before it is cleaned: everything."""
-        return item
 
     def __init__(self):
         self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
