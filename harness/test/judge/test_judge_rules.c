@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
 #include "../numbers/numbers.h"
-#include "numbers/fill/image_ragged.h"
 #include "numbers/fill/seen.h"
+#include "numbers/fill/storage_image.h"
 
 /* ---- determinism ---- */
 

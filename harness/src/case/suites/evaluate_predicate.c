@@ -468,17 +468,6 @@ static bool node_holds(const facts_predicate *p, int at, const facts_subject *s)
     }
 }
 
-const char *facts_predicate_result(const facts_predicate *p)
-{
-    for (int i = 0; i < p->count; i++) {
-        const node *n = &p->nodes[i];
-        if (n->kind == NODE_TEST &&
-            (n->field.result >= 0 || (n->has_other && n->other.result >= 0)))
-            return n->field.result >= 0 ? n->field.name : n->other.name;
-    }
-    return NULL;
-}
-
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s)
 {
     return node_holds(p, p->root, s);

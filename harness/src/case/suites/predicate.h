@@ -20,9 +20,6 @@ bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
 /* Can the predicate hold when the unknown fields are known? A NULL field, and the engine of a case
  * that does not fix one, may become anything. */
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
-/* The first field of the predicate that only a result has ("verdict", "sm" ...). NULL: the
- * predicate is about the case alone. */
-const char *facts_predicate_result(const facts_predicate *p);
 void facts_predicate_destroy(facts_predicate *p);
 
 #endif

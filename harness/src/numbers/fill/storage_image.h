@@ -43,4 +43,12 @@ void facts_image_poison(const facts_image *image, facts_pattern pattern, void *b
 /* After a run over poisoned bytes: the number of elements of guards and gaps that changed. */
 int64_t facts_image_overrun(const facts_image *image, facts_pattern pattern, const void *bytes);
 
+/* Ragged tensors: elements outside every sequence belong to no tensor (docs/numerics.md, sections 1 and 8).
+ * `image` was created from `tensor` as one long sequence, dim { 1, heads, tokens, channels }.
+ * Sequence b has `len[b]` tokens, from token `from[b]` on. Tokens of no sequence become gaps: they
+ * are poisoned before a run, and a change is an overrun. Sequences may touch, and may be empty.
+ * Returns false if a sequence reaches outside the tensor, or if the image has no map. */
+bool facts_image_pack(facts_image *image, const facts_tensor *tensor, const int64_t *from,
+                      const int32_t *len, int64_t batch);
+
 #endif

@@ -134,4 +134,11 @@ facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pa
 /* Poison of amax and other scalars, fp32: NaN; 1e30. */
 uint32_t facts_pattern_scalar(facts_pattern pattern);
 
+/* How two runs differ. */
+typedef struct facts_rerun {
+    bool asked[FACTS_TENSOR_COUNT];
+    int64_t different[FACTS_TENSOR_COUNT]; /* elements; 0: not asked */
+    int64_t at[FACTS_TENSOR_COUNT][4];     /* one of them */
+} facts_rerun;
+
 #endif

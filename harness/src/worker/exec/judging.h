@@ -3,7 +3,6 @@
 #ifndef FACTS_JUDGING_H
 #define FACTS_JUDGING_H
 
-#include "rerun.h"
 #include "worker/memory/case_reference.h"
 
 /* Compares the answer of the run over `pattern` with its expected values. Returns FATTN_OK, or the

@@ -3,7 +3,6 @@
 #ifndef FACTS_JUDGING_SIDE_H
 #define FACTS_JUDGING_SIDE_H
 
-#include "rerun.h"
 #include "worker/memory/case_reference.h"
 
 typedef struct facts_judging_side {

@@ -2,7 +2,7 @@
  * details lie in the files beside it.
  *
  *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
- *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec=
+ *     execute                   runs.c, forward_runs.c; exec.c for the ways of exec=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
  *     report                    worker/row/row_trial.c writes the row */
 #include <stdio.h>

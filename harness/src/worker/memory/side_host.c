@@ -7,7 +7,7 @@
 #include "memory_side.h"
 #include "numbers/bits.h"
 #include "numbers/fill/fill.h"
-#include "numbers/fill/image_ragged.h"
+#include "numbers/fill/storage_image.h"
 #include "worker/gpu/try.h"
 
 #define CHUNK ((size_t)1 << 20) /* of the scratch, at least */
