@@ -69,7 +69,7 @@ static long engine_of(const facts_subject *subject)
     static const char word[] = "engine";
     const facts_key key = facts_key_find(subject->c->language, word, strlen(word));
     const char *text = subject->engine ? subject->engine : facts_case_get(subject->c, key);
-    return *text >= '0' && *text <= '9' ? atol(text) : -1;
+    return *text >= '0' && *text <= '9' ? strtol(text, NULL, 10) : -1;
 }
 
 static bool speaks(const facts_known *known, const facts_subject *subject, int32_t version,
@@ -78,7 +78,7 @@ static bool speaks(const facts_known *known, const facts_subject *subject, int32
     size_t i;
     json_t *range;
     *out = (facts_known_answer){ .known = known };
-    const long sm = subject->sm ? atol(subject->sm) : 0;
+    const long sm = subject->sm ? strtol(subject->sm, NULL, 10) : 0;
     if (!known->problem || !(out->sure = how_sure(known->said, version, sm)))
         return false;
     json_array_foreach(json_object_get(known->said, "ranges"), i, range)

@@ -135,7 +135,7 @@ static bool drop(facts_case *out, const facts_case *c, facts_key key, bool with_
 static bool drop_all(shrinker *s)
 {
     facts_case candidate;
-    bool left_out[FACTS_KEYS_MOST];
+    bool left_out[FACTS_KEYS_MOST] = { false };
     for (facts_key key = 0; key < s->language->count; key++)
         left_out[key] = facts_is_feature(s->language, key);
     return without(&candidate, &s->result->best, left_out) &&
@@ -396,9 +396,10 @@ typedef struct size_part {
 static int read_size(const facts_case *c, const facts_size *size, uint64_t out[FACTS_SIZE_PARTS])
 {
     const char *at = facts_case_get(c, size->key);
+    uint64_t number = 0;
     int written = 0;
     for (int i = 0; i < FACTS_SIZE_PARTS; i++) {
-        out[i] = at ? strtoull(at, NULL, 10) : out[i - 1];
+        out[i] = number = at ? strtoull(at, NULL, 10) : number;
         written += at != NULL;
         at = at && strchr(at, '/') ? strchr(at, '/') + 1 : NULL;
     }
@@ -419,7 +420,7 @@ static bool make_size(void *context, const facts_case *best, uint64_t number, fa
         if (p->part < 0 || i == p->part ||
             (i > p->part && i >= p->parts - 1 && p->part == p->parts - 1))
             part[i] = number;
-    for (int i = 0; i < p->size->parts; i++)
+    for (int i = 0; i < p->size->parts && i < FACTS_SIZE_PARTS; i++)
         used +=
             snprintf(text + used, sizeof text - (size_t)used, "%s%" PRIu64, i ? "/" : "", part[i]);
     return facts_case_set(out, p->size->key, text, &ignored) &&

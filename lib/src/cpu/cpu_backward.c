@@ -34,7 +34,7 @@ static void bend_keys(const fattn__gradient *g, bool of_k, const int64_t at[3], 
 {
     const int64_t live = fattn__band_of(g->c->p, g->c->t, at[0]).len_kv - at[2];
     fattn__liar_bend_keys(g->c->p, of_k, count, acc, step);
-    for (int64_t j = live; FATTN__LIE(B_PADDED_DK) && of_k && live > 0 && j < count; j++)
+    for (int64_t j = live; j < count && FATTN__LIE(B_PADDED_DK) && of_k && live > 0; j++)
         memcpy(acc + j * step, acc + (live - 1) * step, (size_t)step * sizeof *acc);
 }
 

@@ -71,16 +71,16 @@ static void ignore_gaps(fattn__call *c)
 void fattn__call_load_keys(const fattn__call *c, bool of_v, float *dst, const fattn__scores *at)
 {
     const fattn_problem *p = c->p;
-    const int64_t heads = of_v ? p->heads_v : p->heads_k, dim = of_v ? p->dim_v : p->dim_qk,
-                  step = fattn__padded(dim);
+    const int64_t dim = of_v ? p->dim_v : p->dim_qk, step = fattn__padded(dim);
     const fattn__view *from = of_v ? &c->v : &c->k;
     if (FATTN__TESTING)
         fattn__liar_load_keys(dst, step, from, p,
                               (const int64_t[4]){ at->b, at->h, at->key0, of_v }, at->keys, dim,
                               at->band->exist);
     else
-        fattn__view_load(dst, step, from, at->b, at->h / (p->heads_q / heads), at->key0, at->keys,
-                         dim);
+        fattn__view_load(dst, step, from, at->b,
+                         at->h / (p->heads_q / (of_v ? p->heads_v : p->heads_k)), at->key0,
+                         at->keys, dim);
 }
 
 void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors *t)

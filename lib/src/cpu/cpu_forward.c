@@ -196,6 +196,7 @@ static void finish(tile *x)
     }
     const bool last = x->row0 + x->rows == c->p->seq_q;
     const float amax_s = x->amax_s, amax_o = x->amax_o;
+    (void)amax_s, (void)amax_o; /* read by planted faults alone */
     for (int64_t i = 0; i < x->rows; i++) {
         const bool none = w->max[i] == -INFINITY || (FATTN__LIE(MAX_INIT_0) && w->sum[i] == 0.0f);
         w->rescale[i] =
@@ -205,7 +206,7 @@ static void finish(tile *x)
         if (c->factors.eight_bit && w->sum[i] > 0.0f)
             x->amax_s = fmaxf(x->amax_s, w->top[i] / w->sum[i]);
     }
-    if (FATTN__LIE(Q_TILE_UNWRITTEN) && last)
+    if (last && FATTN__LIE(Q_TILE_UNWRITTEN))
         return;
     store_row_values(x);
     c->kernels->scale_rows(w->o, x->rows, w->wide_v, w->rescale);
@@ -214,7 +215,7 @@ static void finish(tile *x)
         if (FATTN__LIE(AMAX_O_LATE))
             x->amax_o = amax_o * c->factors.scale_o;
     }
-    if (FATTN__LIE(AMAX_TILE) && last)
+    if (last && FATTN__LIE(AMAX_TILE))
         x->amax_s = amax_s, x->amax_o = amax_o;
     fattn__liar_bend_o(c->p, ((const int64_t[3]){ x->b, x->h, x->row0 }), x->rows, w->o, w->wide_v);
     fattn__view_store(&c->o, x->b, x->h, x->row0, stored_rows(x, &c->o), dim, w->o, w->wide_v);

@@ -46,7 +46,7 @@ void fattn__gradient_rows(fattn__gradient *g, const fattn__scores *at)
     for (int64_t i = 0; i < rows; i++) {
         w->row[i] =
             c->factors.dot * c->kernels->dot(d_o + i * w->wide_v, w->o + i * w->wide_v, w->wide_v);
-        for (int64_t d = p->dim_v - 8; FATTN__LIE(B_DELTA_TAIL) && d < p->dim_v; d++)
+        for (int64_t d = p->dim_v - 8; d < p->dim_v && FATTN__LIE(B_DELTA_TAIL); d++)
             w->row[i] -= c->factors.dot * d_o[i * w->wide_v + d] * w->o[i * w->wide_v + d];
         if (FATTN__LIE(B_NO_DELTA))
             w->row[i] = 0.0f;
@@ -106,9 +106,10 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__scores *at, int32_t p
     const fattn_problem *p = c->p;
     fattn__scratch *w = &g->w;
     const int64_t rows = at->rows, keys = at->keys;
-    const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED &&
-                             !values_only && !FATTN__LIE(MOD_NO_GRADIENT) &&
-                             !FATTN__LIE(SOFTCAP_GRAD);
+    bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED && !values_only &&
+                       !FATTN__LIE(MOD_NO_GRADIENT);
+    if (FATTN__LIE(SOFTCAP_GRAD))
+        through_mod = false;
     dot(g, w->s, w->q, w->wide_q, w->kt, rows, keys, p->dim_qk, c->factors.score);
     if (through_mod)
         memcpy(w->raw, w->s, (size_t)(rows * FATTN__KEYS) * sizeof *w->raw);

@@ -170,9 +170,8 @@ static void exponential(float *x, int64_t count, float shift)
 static float raise(float *max, float top)
 {
     const float before = *max;
-    if (before == -INFINITY ? top > before : (top - before) * LOG2E > fattn__like_gpu.lazy)
-        *max = top;
-    else if (isnan(top))
+    if (isnan(top) ||
+        (before == -INFINITY ? top > before : (top - before) * LOG2E > fattn__like_gpu.lazy))
         *max = top;
     return before == *max ? 1.0F : before == -INFINITY ? 0.0F : exponential_of(before, *max);
 }
