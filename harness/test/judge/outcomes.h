@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "../case/asked_problem.h"
 #include "../numbers/numbers.h"
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
@@ -116,12 +117,8 @@ static inline void same_expects(const char *text, const facts_problem *p,
 static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *text,
                                 const char *oracle)
 {
-    static facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
+    const facts_problem p = problem_asked(text);
     facts_worker worker = base;
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     outcome here = run_on(&worker, &p);
     worker.gpu = gpu;
     outcome there = run_on(&worker, &p);

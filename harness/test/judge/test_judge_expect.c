@@ -179,7 +179,7 @@ Test(expect, what_two_runs_owe_each_other)
 
 static world expected(const char *text)
 {
-    world w = { .p = case_of(text) };
+    world w = { .p = problem_asked(text) };
     world_fill(&w);
     world_given(&w);
     facts_storages in = world_storages(&w);

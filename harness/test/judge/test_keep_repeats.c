@@ -57,7 +57,7 @@ static void straight(int64_t at[4])
 
 static mask mask_of(const char *text, uint64_t seed, double chance, sharing how, bend *from)
 {
-    mask m = { .p = case_of(text), .seed = seed, .chance = chance, .how = how };
+    mask m = { .p = problem_asked(text), .seed = seed, .chance = chance, .how = how };
     const int64_t dim[4] = { m.p.ask.batch, m.p.ask.heads_q, m.p.ask.seq_q, m.p.ask.seq_kv };
     m.bit = malloc((size_t)(dim[0] * dim[1] * dim[2] * dim[3]));
     uint8_t *bit = m.bit;

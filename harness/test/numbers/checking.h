@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/asked_problem.h"
 #include "numbers/check/check.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/fill.h"
@@ -16,16 +17,6 @@ typedef struct world {
     facts_view view;
     uint8_t *given; /* what the case's own mask of dropout keeps */
 } world;
-
-static inline facts_problem case_of(const char *text)
-{
-    facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    return p;
-}
 
 /* Every storage, filled; outputs NaN. w->p is set. */
 static inline void world_fill(world *w)

@@ -20,7 +20,7 @@ static void bend(const facts_view *v, const mistake *m)
 static facts_held check_case(const char *text, const mistake *m)
 {
     facts_held held;
-    world base = { .p = case_of(text) }, run = { .p = base.p };
+    world base = { .p = problem_asked(text) }, run = { .p = base.p };
     world_fill(&base);
     world_given(&base);
     world_answer(&base);
@@ -109,7 +109,7 @@ static facts_held planted(bool backward, const char *more, bool finite)
 {
     char text[200];
     snprintf(text, sizeof text, "pass=%s " NONFINITE " %s", backward ? "bwd" : "fwd", more);
-    world w = { .p = case_of(text) };
+    world w = { .p = problem_asked(text) };
     facts_held held;
     world_fill(&w);
     world_given(&w);

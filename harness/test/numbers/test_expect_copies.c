@@ -9,7 +9,7 @@
 static void expect_coherent(const char *text, const char *want)
 {
     char got[64] = "";
-    facts_problem p = case_of(text);
+    facts_problem p = problem_asked(text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(&p, id) && facts_expect_coherent(&p, id)) {
             strcat(got, got[0] ? " " : "");
@@ -45,7 +45,7 @@ Test(copies, of_rows_are_made_by_one_key)
     expect_coherent("pass=bwd dtype=e5m2 h=2 s=130/1 d=64 dropout=0.1", "dv");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64 dropout=0.1", "");
     expect_coherent("pass=bwd dtype=e5m2 h=2 s=130/2 d=64 dropout=0.1", "");
-    facts_problem one = case_of("pass=fwd dtype=e5m2 h=2 s=130/1 d=64 dropout=0.1");
+    facts_problem one = problem_asked("pass=fwd dtype=e5m2 h=2 s=130/1 d=64 dropout=0.1");
     cr_expect_not(facts_expect_dense(&one));
 }
 

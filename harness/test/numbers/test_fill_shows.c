@@ -8,7 +8,7 @@
 /* A softmax that does not subtract the maximum, in fp32: right until a sum overflows. */
 static double worst_without_maximum(const char *text)
 {
-    world w = { .p = case_of(text) };
+    world w = { .p = problem_asked(text) };
     world_fill(&w);
     facts_storages in = world_storages(&w);
     cr_assert_eq(facts_expect_forward(&w.expectation, &w.p, &in, 0), 0);
@@ -55,7 +55,7 @@ Test(fill_shows, amax_plant_puts_the_largest_answer_where_it_was_planted)
         snprintf(text, sizeof text,
                  "pass=fwd b=2 h=4/2 s=130/200 d=32 lens=130+77/200+123 fill=amax_plant seed=%d",
                  seed);
-        world w = { .p = case_of(text) };
+        world w = { .p = problem_asked(text) };
         world_fill(&w);
         world_answer(&w);
         int64_t at[4] = { 0 };

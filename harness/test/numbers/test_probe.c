@@ -30,7 +30,7 @@ static mask_read read_mask(const char *shape, mistake m)
 {
     char text[200];
     snprintf(text, sizeof text, "%s dropout=0.1 dropout_mask=1", shape);
-    const facts_problem asked = case_of(text);
+    const facts_problem asked = problem_asked(text);
     const bool backward = asked.ask.pass == FATTN_BACKWARD;
     mask_read out = { .keep = { .dim = { asked.ask.batch, asked.ask.heads_q, asked.ask.seq_q,
                                          asked.ask.seq_kv } } };
