@@ -16,7 +16,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[1]
 LONGEST = 72
 WHY = re.compile(
-    r"^(cases/known/.*\.known|cases/calibration\.json|(harness/src/numbers/judge|lib/src/policy)/.*\.[ch])$"
+    r"^(cases/known/.*\.known|cases/calibration\.json|(harness/attention/numbers/judge|lib/src/policy)/.*\.[ch])$"
 )  # verdicts, tolerances, guards
 # Words that end like a verb of the past or of the third person, and are none.
 VERBS = set(

@@ -55,27 +55,27 @@ RULES = [
         "the library does not synchronise behind the caller's back",
     ),
     (
-        r"^harness/src/numbers/",
+        r"^harness/attention/numbers/",
         r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
         "numbers are compared without any input or output",
     ),
     (
-        r"^harness/src/search/",
+        r"^harness/core/search/",
         r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",
         "a search draws and shrinks without any input or output: it asks through a callback",
     ),
     (
-        r"^harness/src/search/",
+        r"^harness/core/search/",
         r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/',
         "a search knows cases and rows, not its caller",
     ),
     (
-        r"^harness/src/numbers/judge/judge",
+        r"^harness/attention/numbers/judge/judge",
         r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)',
         "the comparison sees numbers, not their source",
     ),
     (
-        r"^harness/src/(supervisor|commands|record|builds)/",
+        r"^harness/core/(supervisor|commands|record|builds)/",
         r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
         "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only",
     ),
@@ -158,7 +158,7 @@ def check_texts(names):
 
 
 # Modules whose parts call each other: they are one module in several files, and their README says so.
-ONE_MODULE = ("lib/src", "harness/src/supervisor")
+ONE_MODULE = ("lib/src", "harness/core/supervisor")
 FILES_IN_A_FOLDER = 25
 
 
@@ -174,7 +174,7 @@ def check_structure(names, build=None):
     yield from check_folders(every, names)
     included = structure.includes(HOME, every)
     for a, b in sorted(included):
-        planted = a.startswith("harness/src/self/") and b.startswith("lib/src/liars/")
+        planted = a.startswith("harness/attention/self/") and b.startswith("lib/src/liars/")
         if (
             b.startswith("lib/src/")
             and not a.startswith("lib/")

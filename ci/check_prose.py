@@ -342,8 +342,8 @@ def pages():
 
 SOURCES = tuple(
     (
-        "harness/src/**/*.[ch] harness/cuda/*.cu* harness/bench/*.[ch] harness/repro/*.py "
-        "harness/repro/program.c.in lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* "
+        "harness/core/**/*.[ch] harness/attention/**/*.[ch] harness/attention/cuda/*.cu* harness/bench/*.[ch] harness/attention/repro/*.py "
+        "harness/attention/repro/program.c.in lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* "
         "lib/bench/*.[ch] lib/nulldriver/*.c lib/include/fattn/*.h* lib/python/fattn/*.py "
         "reference/src/**/*.[ch] reference/cuda/*.cu* reference/include/fref/*.h "
         "reports/facts_reports/**/*.py reports/facts_reports/page/**/*.j2 "

@@ -8,7 +8,7 @@ cd "$home"
 passed=$build/tidy
 mkdir -p "$passed"
 headers=$(find lib reference harness -name '*.h' -print0 | sort -z | xargs -0 cat .clang-tidy ci/tidy.sh | sha256sum | cut -c1-64)
-if [[ $# -gt 0 ]]; then files=("$@"); else mapfile -t files < <(find lib/src lib/gpu lib/nulldriver reference/src harness/src harness/test/liars -not -path lib/gpu/test/\* -name '*.c' | sort); fi
+if [[ $# -gt 0 ]]; then files=("$@"); else mapfile -t files < <(find lib/src lib/gpu lib/nulldriver reference/src harness/core harness/attention harness/test/liars -not -path harness/attention/cuda/test/\* -not -path lib/gpu/test/\* -name '*.c' | sort); fi
 one() {
     local key found
     key=$passed/$(cat "$1" <(echo "$headers $nodes") | sha256sum | cut -c1-64)

@@ -20,9 +20,9 @@ BAD = {
     "lib/src/b.c": 'void f(void) { printf("x"); }\n',
     "lib/src/cudnn/c.c": "const char *p = getenv(name);\n",
     "lib/include/fattn/x.h": "#include <cuda.h>\n",
-    "harness/src/numbers/a.c": "FILE *f = fopen(a, b);\n",
-    "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
-    "harness/src/commands/a.c": '#include "worker/memory/case_memory.h"\n',
+    "harness/attention/numbers/a.c": "FILE *f = fopen(a, b);\n",
+    "harness/core/supervisor/a.c": '#include "fattn/fattn.h"\n',
+    "harness/core/commands/a.c": '#include "worker/memory/case_memory.h"\n',
     "reports/facts_reports/a.py": "import subprocess\n",
     "reports/facts_reports/read/a.py": "from ..known import known\n",
     "reports/facts_reports/page/a.py": "from ..commands import asking\n",
@@ -37,7 +37,7 @@ GOOD = {
     "reports/facts_reports/commands/a.py": "from ..page import site\n",
     "reports/facts_reports/page/b.py": "from ..compare import diff\n",
     "lib/python/test/test_b.py": "import numpy as np\n",
-    "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
+    "harness/attention/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
 }
 
 

@@ -1,4 +1,4 @@
-"""Part memory: each allocation of a run fails once, and from there on for ever. `facts` ends at its own first one (harness/src/ending): one scene of it."""
+"""Part memory: each allocation of a run fails once, and from there on for ever. `facts` ends at its own first one (harness/core/ending): one scene of it."""
 
 from torture_calls import COLUMNS as COLUMNS
 from torture_calls import MUST_BE_ZERO as MUST_BE_ZERO

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 
 static void check(bool ok)
 {

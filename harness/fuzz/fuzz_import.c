@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 #include "import/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

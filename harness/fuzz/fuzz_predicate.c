@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/predicate.h"
+#include "problem/case_problem.h"
+#include "suites/predicate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

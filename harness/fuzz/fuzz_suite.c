@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/suite.h"
+#include "problem/case_problem.h"
+#include "suites/suite.h"
 
 static void check(bool ok)
 {

@@ -8,14 +8,14 @@ import re
 import sys
 from pathlib import Path
 
-HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys/keys.h"
+HEADER = Path(__file__).resolve().parents[2] / "harness/attention/keys/keys.h"
 VOCABULARY = HEADER.with_name("vocabulary.h")  # lists of words that keys.h refers to
 SOURCE = HEADER.with_name("keys.c")  # says what the forms of a stride are
 PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/problem.h"
 # Where absence means "as another key".
 FOLLOWS = dict.fromkeys(("out", "grad", "bias_dtype"), "dtype") | {"do_dtype": "out"}
 FOLLOWS |= dict.fromkeys("qkv", "layout")
-# Defaults that depend on another key's value, as harness/src/case/language/draft.c has them: key, another key, its value or start*, default.
+# Defaults that depend on another key's value, as harness/core/language/draft.c has them: key, another key, its value or start*, default.
 WHEN = """
 out dtype mx* bf16
 grad dtype mx* bf16

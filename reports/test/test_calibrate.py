@@ -181,7 +181,7 @@ class Calibrate(unittest.TestCase):
                 self.assertEqual(support.run(*words, *more)[0], code)
 
     def test_the_limits_are_those_of_the_program(self):
-        text = (HOME / "harness/src/numbers/judge/calibration.h").read_text(encoding="utf-8")
+        text = (HOME / "harness/attention/numbers/judge/calibration.h").read_text(encoding="utf-8")
         written = dict(re.findall(r"X\((eps_exp|acc_pv), 0, ([^)]*)\)", text))
         of = {key: [float.fromhex(n) for n in said.split(", ")] for key, said in written.items()}
         for name, limits in calibrate.LIMITS.items():

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 
 /* Is it a case? Its problem is in `out` then. */
 static inline bool resolves_to(facts_problem *out, const char *text)

@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
-#include "case/keys/keys.h"
-#include "case/problem/case_problem.h"
-#include "case/words/fail.h"
+#include "keys/keys.h"
+#include "problem/case_problem.h"
+#include "words/fail.h"
 
 Test(case, the_default_of_a_key_follows_from_others)
 {

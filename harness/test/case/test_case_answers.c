@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "../answer_lines.h"
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
-#include "case/suites/suite.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
+#include "suites/suite.h"
 
 static facts_error error;
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/keys/keys.h"
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
-#include "case/suites/suite.h"
-#include "case/words/text_file.h"
+#include "keys/keys.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
+#include "suites/suite.h"
+#include "words/text_file.h"
 #include "night.h"
 
 static facts_suite read_text(const char *text)

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case/language/case.h"
-#include "case/language/pattern.h"
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
+#include "language/case.h"
+#include "language/pattern.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
 
 static facts_error error;
 

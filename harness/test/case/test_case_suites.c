@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/keys/keys.h"
-#include "case/language/case.h"
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
+#include "keys/keys.h"
+#include "language/case.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
 
 static facts_cases *load(const char *suite)
 {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/known_cases.h"
-#include "case/suites/planned_cases.h"
+#include "problem/case_problem.h"
+#include "suites/known_cases.h"
+#include "suites/planned_cases.h"
 #include "numbers/fill/mod.h"
 
 static facts_error error;

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "case/suites/planned_cases.h"
-#include "case/suites/suite.h"
+#include "suites/planned_cases.h"
+#include "suites/suite.h"
 
 enum { COLOUR, SIZE, COUNT, KEYS };
 

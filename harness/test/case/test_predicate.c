@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/predicate.h"
+#include "problem/case_problem.h"
+#include "suites/predicate.h"
 
 static bool holds(const char *text, const facts_subject *subject)
 {

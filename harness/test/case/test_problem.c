@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/keys/keys.h"
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
+#include "keys/keys.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
 #include "numbers/fill/mod.h"
 
 static facts_problem p;

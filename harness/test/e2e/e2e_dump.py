@@ -86,7 +86,7 @@ class Dump(e2e.TestCase):
         for case in cases:
             folder = self.path(f"dump{len(found)}")
             os.mkdir(folder)
-            shutil.copy(os.path.join(e2e.SOURCE, "harness/repro/check.py"), folder)
+            shutil.copy(os.path.join(e2e.SOURCE, "harness/attention/repro/check.py"), folder)
             found[case] = folder
         rows = e2e.run_on_cpu(found.items())
         self.assertEqual({row["verdict"] for row in rows}, {"pass"}, rows)

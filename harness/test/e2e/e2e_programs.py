@@ -141,7 +141,7 @@ class Answers(Compiling):
         found = [row["verdict"] for row in e2e.run_on_cpu(dumps)]
         self.assertEqual(found, ["pass"] * len(cases))
         for folder in folders.values():
-            self.script("harness/repro/standalone.py", folder, "--keep", *more)
+            self.script("harness/attention/repro/standalone.py", folder, "--keep", *more)
         return folders
 
     def program(self, folder):

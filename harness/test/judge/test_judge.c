@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "../numbers/numbers.h"
-#include "case/problem/philox.h"
+#include "problem/philox.h"
 
 #define B 2
 #define H 2

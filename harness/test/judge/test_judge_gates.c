@@ -2,7 +2,7 @@
 #include <omp.h>
 
 #include "../numbers/numbers.h"
-#include "case/problem/philox.h"
+#include "problem/philox.h"
 
 #define B 2
 #define H 2

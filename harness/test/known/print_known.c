@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 #include "known/known.h"
 
 static char *word(char **rest)

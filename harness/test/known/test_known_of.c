@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 #include "known/known.h"
 
 static facts_error error;

@@ -1,7 +1,7 @@
 /* Bias, its gradient, and gradients that are sums: fills, what is due, what is told apart. */
 #include "../case/asked_problem.h"
-#include "case/language/case.h"
-#include "case/problem/case_problem.h"
+#include "language/case.h"
+#include "problem/case_problem.h"
 #include "numbers.h"
 
 /* One backward case with everything that it reads. */

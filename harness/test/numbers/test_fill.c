@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "case/problem/philox.h"
+#include "problem/philox.h"
 #include "numbers.h"
 #include "numbers/fill/recipe.h"
 

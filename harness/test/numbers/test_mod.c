@@ -1,9 +1,9 @@
 /* The closed forms of the named modifications: against libfattn's recordings, against differences,
  * against the rows' own keys. */
 #include "../case/asked_problem.h"
-#include "case/language/case.h"
-#include "case/problem/case_problem.h"
-#include "case/problem/philox.h"
+#include "language/case.h"
+#include "problem/case_problem.h"
+#include "problem/philox.h"
 #include "fattn/score_mod.h"
 #include "numbers.h"
 #include "numbers/fill/mod.h"

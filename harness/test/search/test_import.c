@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/words/case_text.h"
+#include "words/case_text.h"
 #include "import/import.h"
 
 static facts_import *read_text(const char *text)

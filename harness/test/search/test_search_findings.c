@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/planned_cases.h"
-#include "case/suites/predicate.h"
+#include "problem/case_problem.h"
+#include "suites/planned_cases.h"
+#include "suites/predicate.h"
 #include "search/findings.h"
 
 /* ---- a made-up library

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem/case_problem.h"
-#include "case/suites/predicate.h"
+#include "problem/case_problem.h"
+#include "suites/predicate.h"
 #include "search/shrink.h"
 
 #define MOST_ASKED 4096

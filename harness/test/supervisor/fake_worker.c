@@ -382,7 +382,7 @@ static void serve(const json_t *request)
         say("{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
         hang();
     }
-    if (has_rule("no_memory", name)) /* as facts-worker ends: case/words/worker_exit.h */
+    if (has_rule("no_memory", name)) /* as facts-worker ends: words/worker_exit.h */
         exit(71);
     if (has_rule("no_channel", name))
         exit(74);

@@ -2,7 +2,7 @@
 #include <jansson.h>
 
 #include "../answer_lines.h"
-#include "case/words/case_text.h"
+#include "words/case_text.h"
 #include "commands/options/options.h"
 #include "record/reader.h"
 

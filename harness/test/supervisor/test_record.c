@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "case/words/verdict.h"
+#include "words/verdict.h"
 #include "record/reader.h"
 #include "record/text.h"
 #include "record/writer.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "case/words/verdict.h"
+#include "words/verdict.h"
 #include "record/reader.h"
 
 #define MANY "pass=fwd d=8..1600:8" /* 200 cases */

@@ -4,8 +4,8 @@
 #define RATIOS_APART 0.02
 #include "../case/asked_problem.h"
 #include "../judge/outcomes.h"
-#include "case/keys/keys.h"
-#include "case/problem/case_problem.h"
+#include "keys/keys.h"
+#include "problem/case_problem.h"
 #include "worker/target/loaded_target.h"
 
 static facts_worker open_worker(void)

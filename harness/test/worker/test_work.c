@@ -1,8 +1,8 @@
 /* The work that a case is: what TFLOP/s and shares of a peak are made of. Every number here is
  * counted by hand. */
 #include "../case/asked_problem.h"
-#include "case/language/case.h"
-#include "case/problem/case_problem.h"
+#include "language/case.h"
+#include "problem/case_problem.h"
 #include "worker/timing/time_turn.h"
 
 Test(work, only_keys_that_a_query_sees_count)

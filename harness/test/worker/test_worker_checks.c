@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../case/asked_problem.h"
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 #include "numbers/dtype.h"
 #include "worker/exec/checks.h"
 #include "worker/row/row_check.h"

@@ -2,8 +2,8 @@
  * before a captured backward. */
 #include "../case/asked_problem.h"
 #include "asking.h"
-#include "case/language/case.h"
-#include "case/problem/case_problem.h"
+#include "language/case.h"
+#include "problem/case_problem.h"
 #include "fattn/device.h"
 #include "fattn/policy.h"
 #include "numbers/fill/arrays.h"

@@ -1,7 +1,7 @@
 #include "../answer_lines.h"
-#include "case/words/rescale.h"
+#include "words/rescale.h"
 #include "worker/replace.h"
-#include "worker/target/request.h"
+#include "worker/request.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../case/asked_problem.h"
-#include "case/problem/case_problem.h"
+#include "problem/case_problem.h"
 #include "worker/exec/trial.h"
 #include "worker/row/row_trial.h"
 #include "worker/target/loaded_target.h"

@@ -302,7 +302,7 @@ COMMAND = Command(
         "facts calibrate --from old.jsonl --from new.jsonl",
     ),
 )
-# The largest eps_exp and acc_pv that a row of the table may have: harness/src/numbers/judge/calibration.h; a test compares.
+# The largest eps_exp and acc_pv that a row of the table may have: harness/attention/numbers/judge/calibration.h; a test compares.
 LIMITS = {
     **dict.fromkeys(("e4m3", "e5m2"), (2.0**-17, 2.0**-13)),
     **dict.fromkeys(("f16", "bf16", "f32"), (2.0**-17, 2.0**-17)),

@@ -1,4 +1,4 @@
-"""The command line of the commands that are Python: the same rules and messages as those of harness/src/commands/options.
+"""The command line of the commands that are Python: the same rules and messages as those of harness/core/commands/options.
 
 An option stands here once: parser, --help, `facts help markdown`, man page and completion are made from it.
 """

@@ -1,6 +1,6 @@
 """The results that are known to fail: which line explains a row, and which failures have none.
 
-The harness judges its own rows alike (harness/src/known). A line counts for a row when the run asked one of the line's suites, or no whole suite.
+The harness judges its own rows alike (harness/core/known). A line counts for a row when the run asked one of the line's suites, or no whole suite.
 """
 
 from dataclasses import dataclass

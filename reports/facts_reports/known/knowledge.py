@@ -1,6 +1,6 @@
 """What is known of a case: one JSON object for each failure of cases/known, and `known_of`, which says those that speak of a case.
 
-The build writes the objects into known.jsonl (ci/generate_known.py). harness/src/known reads the same file and answers alike; a test compares.
+The build writes the objects into known.jsonl (ci/generate_known.py). harness/core/known reads the same file and answers alike; a test compares.
 """
 
 import functools

@@ -197,7 +197,7 @@ class Failure:
         return tuple(_architectures(self, key) for key in ("sm", "suspected"))
 
     def expectations(self, before_guards=False):
-        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/known reads them; seldom: it it is only suspected.
+        """[(predicate, seldom)]: the rows that are known to fail, as harness/core/known reads them; seldom: it it is only suspected.
         `before_guards`: also those of a record that is older than the guard, which refuses them now."""
         out = []
         for places, suspected in zip(self.architectures, (False, True)):

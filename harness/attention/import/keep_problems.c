@@ -1,0 +1,271 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "words/case_text.h"
+#include "reading.h"
+
+/* ---- what is kept
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...)
+{
+    char text[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (*count >= most)
+        return;
+    if ((*count & (*count - 1)) == 0)
+        *list = realloc(*list, (*count ? 2 * *count : 1) * sizeof **list);
+    (*list)[(*count)++] = strdup(text);
+}
+
+void facts_import_say_unread(facts_import *m, size_t line, const char *why)
+{
+    m->unread_total++;
+    facts_import_keep(&m->unread, &m->unread_kept, FACTS_IMPORT_UNREAD_KEPT, "%s:%zu: %s", m->name,
+                      line, why);
+}
+
+void facts_import_printable(char *out, size_t room, const char *text, size_t length)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 1 < room; i++) {
+        unsigned char c = (unsigned char)text[i];
+        out[used++] = (char)(c < 32 || c > 126 ? '?' : c);
+    }
+    while (used > 0 && out[used - 1] == ' ')
+        used--;
+    out[used] = '\0';
+}
+
+void facts_import_say_of(facts_imported *p, const char *note)
+{
+    for (int i = 0; i < p->log_count; i++)
+        if (strcmp(p->log_text[i], note) == 0)
+            return;
+    if (p->log_count < FACTS_IMPORT_LOG)
+        snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", note);
+}
+
+static void grow_slots(facts_import *m)
+{
+    size_t slots = m->slots ? 2 * m->slots : 1024;
+    uint32_t *slot = calloc(slots, sizeof *slot);
+    for (size_t i = 0; i < m->count; i++) {
+        size_t at = XXH3_64bits(m->problem[i].name, strlen(m->problem[i].name)) & (slots - 1);
+        while (slot[at] != 0)
+            at = (at + 1) & (slots - 1);
+        slot[at] = (uint32_t)i + 1;
+    }
+    free(m->slot);
+    m->slot = slot;
+    m->slots = slots;
+}
+
+/* The problem of that name, a new one if need be; FACTS_IMPORT_NO_PROBLEM when there are too many.
+ */
+static int problem_named(facts_import *m, const char *name)
+{
+    if (2 * (m->count + 1) > m->slots)
+        grow_slots(m);
+    size_t at = XXH3_64bits(name, strlen(name)) & (m->slots - 1);
+    for (; m->slot[at] != 0; at = (at + 1) & (m->slots - 1))
+        if (strcmp(m->problem[m->slot[at] - 1].name, name) == 0)
+            return (int)m->slot[at] - 1;
+    if (m->count >= FACTS_IMPORT_PROBLEMS)
+        return FACTS_IMPORT_NO_PROBLEM;
+    m->problem = facts_grow(m->problem, m->count, sizeof *m->problem);
+    m->problem[m->count] = (facts_imported){ .name = strdup(name), .file = m->name };
+    m->slot[at] = (uint32_t)++m->count;
+    return (int)m->count - 1;
+}
+
+void facts_import_forget_part(facts_import_thread *t)
+{
+    if (t->has_part)
+        facts_import_graph_free(&t->part);
+    t->has_part = false;
+}
+
+facts_import_thread *facts_import_thread_named(facts_import *m, const char *name)
+{
+    facts_import_thread *oldest = &m->thread[0];
+    m->clock++;
+    for (int i = 0; i < FACTS_IMPORT_THREADS; i++) {
+        facts_import_thread *t = &m->thread[i];
+        if (t->used != 0 && strcmp(t->name, name) == 0) {
+            t->used = m->clock;
+            return t;
+        }
+        if (t->used < oldest->used)
+            oldest = t;
+    }
+    facts_import_forget_part(oldest);
+    *oldest = (facts_import_thread){ .problem = FACTS_IMPORT_NO_PROBLEM, .used = m->clock };
+    snprintf(oldest->name, sizeof oldest->name, "%s", name);
+    return oldest;
+}
+
+/* ---- graphs
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* A graph becomes a problem, or a sentence about why not. Returns the problem, or
+ * FACTS_IMPORT_NO_PROBLEM. */
+static int add_attention(facts_import *m, const facts_import_graph *graph,
+                         const facts_import_attention *attention, size_t line)
+{
+    facts_case c;
+    facts_import_notes notes;
+    facts_error error = { .line = 0 };
+    char name[FACTS_NAME_MAX];
+    if (!facts_import_case(&c, &notes, attention, &error)) {
+        facts_import_say_unread(m, line, error.text);
+        return FACTS_IMPORT_NO_PROBLEM;
+    }
+    int at = problem_named(m, facts_case_name(&c, name));
+    if (at == FACTS_IMPORT_NO_PROBLEM) {
+        facts_import_say_unread(m, line, "more different problems than are kept");
+        return at;
+    }
+    facts_imported *p = &m->problem[at];
+    if (p->seen == 0) {
+        p->line = line;
+        p->cudnn = graph->cudnn;
+        p->frontend = graph->frontend_version;
+    }
+    if (p->seen == 0 || notes.count < p->notes.count) /* another spelling of it says more */
+        p->notes = notes;
+    return at;
+}
+
+void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash,
+                            size_t line)
+{
+    facts_import_graph graph;
+    facts_import_attention attention;
+    facts_error error = { .line = 0 };
+    if (!facts_import_read(&graph, root, &error)) {
+        facts_import_say_unread(m, line, error.text);
+        t->problem = FACTS_IMPORT_NO_PROBLEM;
+        return;
+    }
+    facts_import_found found =
+        facts_import_recognise(&attention, &graph, t->has_part ? &t->part : NULL, &error);
+    bool alone = !t->has_part;
+    facts_import_forget_part(t);
+    int at = FACTS_IMPORT_NO_PROBLEM;
+    if (found == FACTS_IMPORT_FOUND)
+        at = add_attention(m, &graph, &attention, line);
+    else if (found == FACTS_IMPORT_UNREAD)
+        facts_import_say_unread(m, line, error.text);
+    else if (found == FACTS_IMPORT_NO_ATTENTION)
+        m->other++;
+    if (at >= 0)
+        m->problem[at].seen++;
+    t->problem = at;
+    if (found == FACTS_IMPORT_PART) {
+        t->part = graph;
+        t->has_part = true;
+        return;
+    }
+    if (alone && hash != 0 && at >= 0) {
+        m->graph[hash % FACTS_IMPORT_GRAPHS].hash = hash;
+        m->graph[hash % FACTS_IMPORT_GRAPHS].problem = at;
+    }
+    facts_import_graph_free(&graph);
+}
+
+bool facts_import_known_graph(facts_import *m, facts_import_thread *t, uint64_t hash)
+{
+    if (m->graph[hash % FACTS_IMPORT_GRAPHS].hash != hash || t->has_part)
+        return false;
+    t->problem = m->graph[hash % FACTS_IMPORT_GRAPHS].problem;
+    m->problem[t->problem].seen++;
+    return true;
+}
+
+json_t *facts_import_parse(facts_import *m, const char *text, size_t length, size_t line)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    char why[300], quote[FACTS_QUOTE_MAX];
+    if (root != NULL)
+        return root;
+    snprintf(why, sizeof why, "broken JSON of a graph, column %d: %s", error.column,
+             facts_quote(quote, facts_span_of(error.text)));
+    facts_import_say_unread(m, line, why);
+    return NULL;
+}
+
+/* ---- owner
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+facts_import *facts_import_create(void)
+{
+    facts_import *m = calloc(1, sizeof *m);
+    for (int i = 0; i < FACTS_IMPORT_THREADS; i++)
+        m->thread[i].problem = FACTS_IMPORT_NO_PROBLEM;
+    m->name = "?";
+    return m;
+}
+
+size_t facts_import_count(const facts_import *m)
+{
+    return m->count;
+}
+
+const facts_imported *facts_import_at(const facts_import *m, size_t i)
+{
+    return &m->problem[i];
+}
+
+const char *facts_import_unread(const facts_import *m, size_t i, size_t *total)
+{
+    *total = m->unread_total;
+    return i < m->unread_kept ? m->unread[i] : NULL;
+}
+
+const char *facts_import_orphan(const facts_import *m, size_t i, size_t *total)
+{
+    *total = m->orphan_total;
+    return i < m->orphan_kept ? m->orphan[i] : NULL;
+}
+
+size_t facts_import_other_graphs(const facts_import *m)
+{
+    return m->other;
+}
+
+static void free_all(char **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(list[i]);
+    free(list);
+}
+
+void facts_import_destroy(facts_import *m)
+{
+    if (m == NULL)
+        return;
+    for (int i = 0; i < FACTS_IMPORT_THREADS; i++)
+        facts_import_forget_part(&m->thread[i]);
+    for (size_t i = 0; i < m->count; i++)
+        free((char *)(uintptr_t)m->problem[i].name);
+    json_decref(m->event.graph);
+    free(m->problem);
+    free(m->slot);
+    free(m->block);
+    free_all(m->file, m->files);
+    free_all(m->unread, m->unread_kept);
+    free_all(m->orphan, m->orphan_kept);
+    free(m);
+}

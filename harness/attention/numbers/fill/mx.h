@@ -1,0 +1,42 @@
+/* Block-scaled types (mxe4m3, mxe5m2): codes and scale factors, one E8M0 byte for each block of 32
+ * along one axis. docs/numerics.md, section 4.
+ *
+ * A factor is the power of two that brings the largest magnitude of its block below the type's
+ * largest power of two. Codes are rounded to nearest even, and saturate. The factors of a head are
+ * in the order F8_128x4: lines by blocks, padded to tiles of 128 by 4, one row of tiles after
+ * another. */
+#ifndef FACTS_MX_H
+#define FACTS_MX_H
+
+#include "problem/case_problem.h"
+#include "fill_element.h"
+
+#define FACTS_MX_BLOCK 32
+
+/* The index of a factor among those of its head. `line` is the index along the other axis: a row,
+ * or a channel if the blocks run along rows. */
+int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks);
+/* 2^(factor - 127). */
+double facts_mx_factor(uint8_t factor);
+
+/* Do these functions fill the tensor: is it of a block-scaled type, or a 16-bit copy of one? */
+bool facts_mx_makes(const facts_problem *problem, facts_tensor_id id);
+/* The value of a recipe's element before quantisation. Noise is multiplied by 2^-2 to 2^1, changing
+ * from row to row in each 32 channels and from channel to channel in each 32 rows. The factors
+ * therefore differ along both axes, so a kernel that uses a wrong factor gets a wrong answer. */
+double facts_mx_value(const facts_problem *problem, const facts_recipe *recipe,
+                      const int64_t at[4]);
+
+/* The array with the factors of a tensor, and whether its blocks run along its rows. False: the
+ * tensor has no factors. */
+bool facts_mx_factors_of(const facts_problem *problem, facts_tensor_id id, facts_array_id *out,
+                         bool *along_rows);
+/* Writes the codes through the strides, as facts_fill_tensor. False if memory is short. */
+bool facts_mx_fill(const facts_problem *problem, facts_tensor_id id, void *storage);
+/* Fills the factors: an array of facts_problem. Unused places are finite. False: no memory. */
+bool facts_mx_fill_factors(const facts_problem *problem, facts_array_id id, uint8_t *out);
+/* The values of codes times factors, dense b,h,s,d; exact in fp32. */
+void facts_mx_decode(const facts_problem *problem, facts_tensor_id id, const void *storage,
+                     const uint8_t *factors, float *out);
+
+#endif

@@ -1,0 +1,44 @@
+#include <stdlib.h>
+
+#include "keys/keys.h"
+#include "keys/normal_form.h"
+#include "case_problem.h"
+#include "simpler_attention.h"
+
+/* The multiplications of a case, about: what the reference needs its time for. */
+static double work_of(const facts_problem *problem)
+{
+    const fattn_problem *ask = &problem->ask;
+    return (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
+           (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
+}
+
+static bool resolves(const facts_case *c, double *work)
+{
+    facts_error ignored;
+    facts_problem *problem = malloc(sizeof *problem);
+    const bool done = problem && facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED;
+    *work = done ? work_of(problem) : 0;
+    free(problem);
+    return done;
+}
+
+#define AS_BACKEND(symbol, value, word) word " "
+const facts_language facts_attention_language = {
+    .keys = facts_keys,
+    .count = FACTS_KEY_COUNT,
+    .always = FACTS_KEY_DTYPE + 1,
+    .parts = facts_key_parts,
+    .part_count = FACTS_KEY_PARTS,
+    .backends = FATTN_BACKEND_LIST(AS_BACKEND),
+    .otherwise = facts_otherwise,
+    .normalise = facts_normalise,
+    .unfold = facts_unfold,
+    .resolves = resolves,
+    .simpler = &facts_simpler_attention,
+};
+
+bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
+{
+    return facts_case_read(&facts_attention_language, out, text, error);
+}

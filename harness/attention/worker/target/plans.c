@@ -1,0 +1,122 @@
+#include "plans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "words/rescale.h"
+#include "own_folder.h"
+#include "worker/clock/spent.h"
+
+#define PLAN_MAX ((size_t)64 << 20)
+
+/* Plans of cuDNN with another threshold are kept apart. */
+static void file_name(char out[80], const char *key)
+{
+    const char *rescale = getenv(FACTS_RESCALE);
+    snprintf(out, 80, "%.32s%s%.16s.plan", key, rescale ? "-rescale" : "", rescale ? rescale : "");
+}
+
+static void note(facts_plans *plans, const char *name, const char *why)
+{
+    if (plans->not_loaded[0] == '\0')
+        snprintf(plans->not_loaded, sizeof plans->not_loaded, "%s: %.200s", name, why);
+}
+
+static void refuse(facts_plans *plans, const char *name, const char *why)
+{
+    facts_folder_drop(plans->folder, name);
+    note(plans, name, why);
+}
+
+/* ---- plans
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+/* If a plan cannot be kept, the request does not fail. */
+static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
+{
+    char *bytes = NULL;
+    size_t count = 0;
+    if (fattn_plan_save(plan, &bytes, &count) == FATTN_OK)
+        (void)facts_folder_write(plans->folder, name, bytes, count);
+    fattn_free(bytes);
+}
+
+/* FATTN_BAD_PLAN: there is no usable plan. */
+static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name,
+                         fattn_context *context, const fattn_problem *problem)
+{
+    size_t count = 0;
+    char *bytes = facts_folder_read(plans->folder, name, PLAN_MAX, &count);
+    fattn_status status =
+        bytes ? fattn_plan_load(out, context, problem, bytes, count) : FATTN_BAD_PLAN;
+    if (bytes && status == FATTN_BAD_PLAN)
+        refuse(plans, name, fattn_last_error());
+    free(bytes);
+    return status;
+}
+
+static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                        const fattn_problem *problem, const fattn_plan_options *options,
+                        bool *loaded)
+{
+    char key[33], name[80];
+    const bool fixed =
+        !options || !options->override_shapes; /* a plan with shapes of the call is not saved */
+    if (!plans || plans->folder < 0 || !fixed)
+        return fattn_plan_create(out, context, problem, options);
+    if (fattn_plan_key(context, problem, options, key) != FATTN_OK) {
+        note(plans, "no key", fattn_last_error());
+        return fattn_plan_create(out, context, problem, options);
+    }
+    file_name(name, key);
+    fattn_status status = load(out, plans, name, context, problem);
+    *loaded = status == FATTN_OK;
+    if (status != FATTN_BAD_PLAN)
+        return status;
+    status = fattn_plan_create(out, context, problem, options);
+    if (status == FATTN_OK)
+        save(*out, plans, name);
+    return status;
+}
+
+fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                            const fattn_problem *problem, const fattn_plan_options *options,
+                            bool *loaded)
+{
+    const facts_spent before = facts_spend(FACTS_SPENT_PLAN);
+    bool unasked;
+    loaded = loaded ? loaded : &unasked;
+    *loaded = false;
+    const fattn_status status = get(out, plans, context, problem, options, loaded);
+    facts_spend(before);
+    return status;
+}
+
+/* ---- the folder
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+fattn_status facts_plans_open(facts_plans **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return FATTN_NO_MEMORY;
+    (*out)->folder = -1;
+    return FATTN_OK;
+}
+
+void facts_plans_begin(facts_plans *plans, const char *folder)
+{
+    plans->folder = folder[0] ? facts_folder_open(folder) : -1;
+    plans->not_loaded[0] = '\0';
+}
+
+void facts_plans_end(facts_plans *plans)
+{
+    if (plans->folder >= 0)
+        close(plans->folder);
+    plans->folder = -1;
+}

@@ -1,0 +1,296 @@
+/* facts import: turns the problems of a log into cases and prints their known failures. With
+ * --decide or --run it also asks cuDNN. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "builds/print_line.h"
+#include "problem/case_problem.h"
+#include "commands.h"
+#include "import/import.h"
+#include "known/known.h"
+#include "record/text.h"
+
+enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
+
+static const char nowhere[] = "data (fill, seed, poison), values of lengths, page tables and block "
+                              "masks, pointers (offset, misaligned), "
+                              "and the way of the call (exec, repeat)";
+
+static void version(char out[24], int packed)
+{
+    snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
+}
+
+/* The failures that speak of a problem; the caller frees them. The architecture of the log's
+ * program is not known. */
+static facts_known_answer *known(const facts_knowledge *k, const facts_imported *p, size_t *count)
+{
+    char cudnn[24];
+    facts_case c;
+    facts_error error;
+    facts_known_answer *out = calloc(k->count + 1, sizeof *out);
+    version(cudnn, p->cudnn);
+    const bool parsed = facts_case_parse(&c, p->name, &error);
+    const facts_subject subject = { .c = &c, .cudnn = p->cudnn ? cudnn : NULL };
+    *count = parsed ? facts_known_of(k, &subject, out) : 0;
+    return out;
+}
+
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static void print_known(const facts_knowledge *k, const facts_imported *p, FILE *out)
+{
+    size_t count;
+    facts_text lines = { 0 };
+    facts_known_answer *found = known(k, p, &count);
+    facts_known_lines(&lines, "#   ", found, count, KNOWN_SHOWN);
+    fputs(lines.data ? lines.data : "", out);
+    facts_text_free(&lines);
+    free(found);
+}
+
+static void print_problem(const facts_knowledge *k, const facts_imported *p, FILE *out)
+{
+    char cudnn[24], frontend[24];
+    version(cudnn, p->cudnn);
+    version(frontend, p->frontend);
+    fprintf(out, "# %s:%zu, seen %zu time%s", p->file, p->line, p->seen, p->seen == 1 ? "" : "s");
+    if (p->cudnn)
+        fprintf(out, ", cuDNN %s", cudnn);
+    if (p->frontend)
+        fprintf(out, ", cudnn-frontend %s", frontend);
+    fputc('\n', out);
+    for (int i = 0; i < p->notes.count; i++)
+        fprintf(out, "#   %s\n", p->notes.text[i]);
+    for (int i = 0; i < p->log_count; i++)
+        fprintf(out, "#   the log says: %s\n", p->log_text[i]);
+    print_known(k, p, out);
+    fprintf(out, "%s\n", p->name);
+}
+
+static void print_text(const facts_import *m, const facts_knowledge *k)
+{
+    size_t scales = 0, unread, orphans, count = facts_import_count(m);
+    const char *text;
+    for (size_t i = 0; i < count; i++) {
+        print_problem(k, facts_import_at(m, i), stdout);
+        scales += facts_import_at(m, i)->notes.scale_missing;
+    }
+    if (count)
+        printf("# A log does not contain these, so they have their defaults: %s\n", nowhere);
+    if (scales)
+        printf("# The log does not contain the attention scale of %zu problem%s; assuming "
+               "1/sqrt(d).\n",
+               scales, scales == 1 ? "" : "s");
+    for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_unread(m, i, &unread)); i++)
+        printf("# could not be read: %s\n", text);
+    facts_import_unread(m, 0, &unread);
+    if (unread > UNREAD_SHOWN)
+        printf("# could not be read: %zu more\n", unread - UNREAD_SHOWN);
+    for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
+        printf("# An error whose graph is not in the log: %s\n", text);
+}
+
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_LOG_TEXT],
+                     int count)
+{
+    facts_text_format(t, "\"%s\":[", key);
+    for (int i = 0; i < count; i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, text[i], strlen(text[i]));
+    }
+    facts_text_puts(t, "],");
+}
+
+static void put_problem(facts_text *t, const facts_knowledge *k, const facts_imported *p)
+{
+    char number[24];
+    facts_text_puts(t, "{");
+    facts_text_member(t, "case", p->name);
+    facts_text_member(t, "file", p->file);
+    facts_text_member_int(t, "line", (int64_t)p->line);
+    facts_text_member_int(t, "seen", (int64_t)p->seen);
+    version(number, p->cudnn);
+    if (p->cudnn)
+        facts_text_member(t, "cudnn", number);
+    version(number, p->frontend);
+    if (p->frontend)
+        facts_text_member(t, "cudnn_frontend", number);
+    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[",
+                      p->notes.scale_missing ? "false" : "true");
+    for (int i = 0; i < p->notes.count; i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
+    }
+    facts_text_puts(t, "],");
+    put_list(t, "log", p->log_text, p->log_count);
+    size_t count;
+    facts_known_answer *found = known(k, p, &count);
+    facts_known_member(t, found, count);
+    free(found);
+    facts_text_close(t);
+}
+
+static void put_strings(facts_text *t, const char *key, const facts_import *m,
+                        const char *(*at)(const facts_import *, size_t, size_t *))
+{
+    size_t total;
+    const char *text;
+    facts_text_format(t, "\"%s\":[", key);
+    for (size_t i = 0; (text = at(m, i, &total)); i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, text, strlen(text));
+    }
+    at(m, 0, &total);
+    facts_text_format(t, "],\"%s_count\":%zu,", key, total);
+}
+
+static void print_json(const facts_import *m, const facts_knowledge *k)
+{
+    facts_text t = { 0 };
+    for (size_t i = 0; i < facts_import_count(m); i++) {
+        facts_text_clear(&t);
+        put_problem(&t, k, facts_import_at(m, i));
+        printf("%s\n", t.data ? t.data : "");
+    }
+    facts_text_clear(&t);
+    facts_text_puts(&t, "{");
+    facts_text_member_int(&t, "problems", (int64_t)facts_import_count(m));
+    put_strings(&t, "unread", m, facts_import_unread);
+    put_strings(&t, "orphans", m, facts_import_orphan);
+    facts_text_member_int(&t, "other_graphs", (int64_t)facts_import_other_graphs(m));
+    facts_text_close(&t);
+    printf("%s\n", t.data ? t.data : "");
+    facts_text_free(&t);
+}
+
+/* ---- asking
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* A line for each target of each problem: its answer, and the link of the known failure. */
+static void print_answers(const facts_session *s, FILE *out)
+{
+    for (size_t w = 0; w < s->work_count; w++) {
+        fprintf(out, "\n%s\n", s->work[w].name);
+        for (size_t t = 0; t < s->targets.count; t++) {
+            const facts_target *target = &s->targets.at[t];
+            const facts_cell *cell = facts_tally_cell(&s->tally, t, w);
+            fprintf(out, "  %s on %s: ",
+                    target->kind == FACTS_TARGET_CPU ? "our CPU backend" : target->build.name,
+                    target->device);
+            if (cell->verdict >= FACTS_VERDICT_COUNT) {
+                fputs("no answer\n", out);
+                continue;
+            }
+            fputs(facts_verdict_name((facts_verdict)cell->verdict), out);
+            if (cell->reason)
+                fprintf(out, ", %s", facts_intern_text(s->tally.texts, cell->reason));
+            if (cell->known)
+                fprintf(out, "; known: %s", facts_intern_text(s->tally.texts, cell->known));
+            fputc('\n', out);
+        }
+    }
+}
+
+static int ask(const facts_invocation *call, const facts_import *m)
+{
+    const facts_options *o = call->options;
+    facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    facts_session s = {
+        .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true
+    };
+    const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
+    const char **names = malloc(facts_import_count(m) * sizeof *names);
+    if (!o->device && o->run && facts_gpus_here() == 0) {
+        fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, "
+              "which needs no GPU\n",
+              stderr);
+        free(names);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    for (size_t i = 0; names && i < facts_import_count(m); i++)
+        names[i] = facts_import_at(m, i)->name;
+    int status = names ? facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices)
+                       : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK) {
+        FILE *out = o->json ? stderr : stdout;
+        print_answers(&s, out);
+        fputc('\n', out);
+        facts_print_line(out, "record: %s", s.record);
+        status = facts_session_exit(&s);
+    }
+    facts_session_free(&s);
+    free(names);
+    return status;
+}
+
+/* ---- the command
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static int exit_of(const facts_import *m)
+{
+    size_t unread, orphans, count = facts_import_count(m), stand_ins = 0;
+    facts_import_unread(m, 0, &unread);
+    facts_import_orphan(m, 0, &orphans);
+    for (size_t i = 0; i < count; i++)
+        stand_ins += facts_import_at(m, i)->notes.count > 0;
+    if (count == 0 && unread > 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s",
+                              facts_import_unread(m, 0, &unread));
+    if (count == 0)
+        return facts_complain(
+            FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
+            facts_import_other_graphs(m) ? ", only other graphs"
+            : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
+                        "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
+                      : "");
+    if (unread > 0)
+        fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread,
+                unread == 1 ? "" : "s");
+    if (stand_ins > 0)
+        fprintf(stderr, "facts import: %zu problem%s with assumed values: see the comments\n",
+                stand_ins, stand_ins == 1 ? " is" : "s are");
+    return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
+}
+
+int facts_command_import(const facts_invocation *call)
+{
+    const facts_options *o = call->options;
+    facts_import *m = facts_import_create();
+    facts_knowledge k = { 0 };
+    char path[FACTS_PATH];
+    facts_error error = { 0 };
+    int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+    if (m && facts_knowledge_path(path) && !facts_knowledge_load(&k, path, &error))
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
+    bool all = true;
+    for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
+        bool read = facts_import_file(m, o->words[i], &error);
+        if (!read)
+            fprintf(stderr, "facts import: %s\n", error.text);
+        all = all && read;
+    }
+    if (status == FACTS_EXIT_OK) {
+        o->json ? print_json(m, &k) : print_text(m, &k);
+        fflush(stdout);
+        status = all || facts_import_count(m) ? exit_of(m) : FACTS_EXIT_BAD_INPUT;
+        if (!all)
+            status = FACTS_EXIT_BAD_INPUT;
+    }
+    if ((o->decide || o->run) && facts_import_count(m) &&
+        (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE)) {
+        int asked = ask(call, m);
+        status = asked != FACTS_EXIT_OK ? asked : status;
+    }
+    facts_knowledge_free(&k);
+    facts_import_destroy(m);
+    return status;
+}

@@ -1,0 +1,62 @@
+/* Reads a record. A record may come from anybody: every line has a limit, nothing in it is trusted,
+ * and lines that cannot be parsed are counted. */
+#ifndef FACTS_READER_H
+#define FACTS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "words/fail.h"
+#include "scan.h"
+
+#define FACTS_LINE_MAX ((size_t)8 << 20)
+#define FACTS_ROW_MEMBERS 64
+#define FACTS_RECORD_FORMAT                                                                        \
+    1 /* the format, in each run object; a greater number is from a newer FACTS and is refused */
+
+/* The kinds of lines. X(SYMBOL, "key that makes it one") */
+#define FACTS_LINE_LIST(X)                                                                         \
+    X(RUN, "run") X(TARGET, "target") X(START, "start") X(TIME, "time") X(END, "end")
+#define AS_ENUM(symbol, key) FACTS_LINE_##symbol,
+typedef enum facts_line_kind {
+    FACTS_LINE_LIST(AS_ENUM) FACTS_LINE_ROW,
+    FACTS_LINE_OTHER,
+    FACTS_LINE_BAD
+} facts_line_kind;
+#undef AS_ENUM
+
+/* One line. Spans point into the reader's buffer and live until the callback returns. */
+typedef struct facts_line {
+    facts_line_kind kind;
+    const char *text; /* without the newline; not terminated */
+    size_t length;
+    facts_member members[FACTS_ROW_MEMBERS]; /* the members of the row, or of the object in
+                                                {"run":{…}} and similar lines */
+    size_t count;
+} facts_line;
+
+typedef struct facts_read_counts {
+    uint64_t lines, rows, bad;
+    bool torn;     /* the last line has no newline */
+    int64_t newer; /* a run has this format, which is newer than this program: the reader stopped
+                      there */
+    const char *foreign; /* why it is no record at all; NULL: it is one, or empty */
+} facts_read_counts;
+
+facts_span facts_line_get(const facts_line *line, const char *key);
+
+/* Reads a line's kind and members. Never fails: a line that is no object of a record is BAD or
+ * OTHER. */
+void facts_line_parse(facts_line *out, const char *text, size_t length);
+
+/* Calls `each` for every line of a file, in order, until it returns false. Blank lines are skipped;
+ * a line over FACTS_LINE_MAX is BAD. Returns false if the file cannot be read, is no record, or
+ * comes from a newer FACTS. */
+bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line),
+                       void *context, facts_read_counts *counts);
+/* Call it directly after facts_record_read returned false. Writes the reason for people. Returns
+ * the exit code: 2 for a newer record and for a file that is no record, else 3. */
+int facts_record_trouble(const facts_read_counts *counts, facts_error *error);
+
+#endif

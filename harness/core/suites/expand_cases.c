@@ -1,0 +1,416 @@
+#include "planned_cases.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "words/text_file.h"
+#include "known_cases.h"
+#include "suite.h"
+
+#define DEFAULT_LIMIT 1000000
+#define MOST_TRIES_PER_CASE 4096
+
+/* A case is its name: a list may hold a million. */
+typedef struct entry {
+    size_t name; /* where in `names` */
+    uint32_t group;
+} entry;
+
+struct facts_cases {
+    char *names; /* one after the other, each terminated */
+    size_t names_used, names_room;
+    entry *entries;
+    size_t count, room;
+    uint32_t *slots; /* open addressing: place in `entries` + 1 */
+    size_t slot_count;
+    facts_suite suite;
+    char **texts; /* file contents and names that the suite points into */
+    size_t text_count;
+};
+
+/* ---- files
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Keeps a text for the life of the list. */
+static const char *keep(facts_cases *cases, char *text)
+{
+    cases->texts = realloc(cases->texts, (cases->text_count + 1) * sizeof *cases->texts);
+    return cases->texts[cases->text_count++] = text;
+}
+
+/* The groups of a known failure. */
+static bool add_known(facts_cases *cases, const char *text, const char *path, facts_error *error)
+{
+    size_t first = cases->suite.groups;
+    const char *kept = keep(cases, facts_known_suite(text, path));
+    if (!facts_suite_read(&cases->suite, kept, path, error))
+        return false;
+    facts_known_titles(&cases->suite, first, text);
+    return true;
+}
+
+static bool add_file(facts_cases *cases, const char *path, facts_error *error)
+{
+    char *text = facts_file_text(path, error);
+    if (text == NULL)
+        return false;
+    const char *kept = keep(cases, text), *name = keep(cases, strdup(path));
+    return facts_is_known(path) ? add_known(cases, kept, name, error)
+                                : facts_suite_read(&cases->suite, kept, name, error);
+}
+
+/* The suite regress: the cases of every known failure, except the big ones. */
+static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *error)
+{
+    char folder[4096], **paths;
+    snprintf(folder, sizeof folder, "%s/known", suite_dir);
+    size_t count = facts_folder_files(folder, ".known", &paths);
+    bool ok = count > 0 ||
+              facts_fail_at(error, folder, 1, 1, "no .known file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++) {
+        char *text = facts_file_text(paths[i], error);
+        ok = text != NULL && (!facts_known_in_regress(text) || add_file(cases, paths[i], error));
+        free(text);
+    }
+    facts_folder_free(paths, count);
+    return ok;
+}
+
+static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
+{
+    char **paths = NULL;
+    size_t count = facts_folder_files(folder, ".cases", &paths);
+    bool ok = count > 0 ||
+              facts_fail_at(error, folder, 1, 1, "no .cases file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++)
+        ok = add_file(cases, paths[i], error);
+    facts_folder_free(paths, count);
+    return ok;
+}
+
+static bool exists(const char *path, bool folder)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
+}
+
+static bool no_such(const char *text, const char *suite_dir, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], folder[4096], **paths;
+    facts_nearest nearest = facts_nearest_start(facts_span_of(text));
+    facts_nearest_offer(&nearest, "regress", strlen("regress"));
+    facts_nearest_offer(&nearest, "reject", strlen("reject"));
+    facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
+    facts_nearest_offer(&nearest, "models", strlen("models"));
+    const char *slash = strrchr(text, '/');
+    bool inside =
+        slash != NULL && slash - text < 100 && strstr(text, "..") == NULL && suite_dir != NULL;
+    int inner = inside ? (int)(slash - text) : 0; /* models/llama: what its folder has */
+    snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner,
+             text);
+    size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
+    size_t skip = suite_dir != NULL ? strlen(suite_dir) + strlen("/suites/") : 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = inner > 0 ? paths[i] + skip : strrchr(paths[i], '/') + 1;
+        facts_nearest_offer(&nearest, name, strlen(name) - strlen(".cases"));
+    }
+    facts_nearest_hint(&nearest, hint);
+    if (suite_dir != NULL)
+        facts_folder_free(paths, count);
+    return facts_fail_at(error, "cases", 1, 1,
+                         "%s is neither a case (key=value), nor a suite, nor a file%s",
+                         facts_quote(quote, facts_span_of(text)), hint);
+}
+
+/* One of CASES on the command line. */
+static bool add_text(facts_cases *cases, const char *text, const char *suite_dir,
+                     facts_error *error)
+{
+    char path[4096];
+    /* A suite's word, or one of a folder of suites: models/llama-3.1-8b. */
+    bool word = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 && strlen(text) < 100 &&
+                strstr(text, "..") == NULL &&
+                strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-./") == strlen(text);
+    if (word && suite_dir != NULL) {
+        snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
+        if (exists(path, false))
+            return add_file(cases, path, error);
+        snprintf(path, sizeof path, "%s/suites/%s", suite_dir, text);
+        if (exists(path, true))
+            return add_folder(cases, path, error);
+        if (strcmp(text, "regress") == 0)
+            return add_regress(cases, suite_dir, error);
+        snprintf(path, sizeof path, "%s/%s", suite_dir, text);
+        if (strcmp(text, "reject") == 0 && exists(path, true))
+            return add_folder(cases, path, error);
+        snprintf(path, sizeof path, "%s/known/%s.known", suite_dir,
+                 strncmp(text, "regress/", 8) == 0 ? text + 8 : "");
+        if (exists(path, false))
+            return add_file(cases, path, error);
+    }
+    if (exists(text, false))
+        return add_file(cases, text, error);
+    if (text[strspn(text, " \t\n")] == '\0')
+        return facts_fail_at(error, "cases", 1, 1,
+                             "the case is empty; write key=value, such as 'pass=fwd d=64'");
+    if (strchr(text, '=') == NULL)
+        return no_such(text, suite_dir, error);
+    return facts_suite_read(&cases->suite, keep(cases, strdup(text)), "case", error);
+}
+
+/* ---- the list
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+static const char *name_at(const facts_cases *cases, size_t i)
+{
+    return cases->names + cases->entries[i].name;
+}
+
+/* Where a name is, or would be. */
+static uint32_t *slot_of(const facts_cases *cases, const char *name, size_t length)
+{
+    size_t at = XXH64(name, length, 0) & (cases->slot_count - 1);
+    while (cases->slots[at] != 0 && strcmp(name_at(cases, cases->slots[at] - 1), name) != 0)
+        at = (at + 1) & (cases->slot_count - 1);
+    return &cases->slots[at];
+}
+
+static void more_entries(facts_cases *cases)
+{
+    cases->room = cases->room == 0 ? 64 : cases->room * 2;
+    cases->entries = realloc(cases->entries, cases->room * sizeof *cases->entries);
+    free(cases->slots);
+    cases->slot_count = cases->room * 4;
+    cases->slots = calloc(cases->slot_count, sizeof *cases->slots);
+    for (size_t i = 0; i < cases->count; i++)
+        *slot_of(cases, name_at(cases, i), strlen(name_at(cases, i))) = (uint32_t)i + 1;
+}
+
+static void make_room(facts_cases *cases, size_t length)
+{
+    if (cases->names_used + length > cases->names_room) {
+        cases->names_room = cases->names_room * 2 + length + 4096;
+        cases->names = realloc(cases->names, cases->names_room);
+    }
+    if (cases->count == cases->room)
+        more_entries(cases);
+}
+
+/* Adds a case unless it is there. */
+static void add_case(facts_cases *cases, const facts_case *c, size_t group)
+{
+    char name[FACTS_NAME_MAX];
+    size_t length = strlen(facts_case_name(c, name));
+    make_room(cases, length + 1);
+    uint32_t *slot = slot_of(cases, name, length);
+    if (*slot != 0)
+        return;
+    memcpy(cases->names + cases->names_used, name, length + 1);
+    cases->entries[cases->count] = (entry){ .name = cases->names_used, .group = (uint32_t)group };
+    cases->names_used += length + 1;
+    *slot = (uint32_t)++cases->count;
+}
+
+static bool keeps(const facts_predicate *p, const facts_case *c)
+{
+    return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
+}
+
+/* One case of a line, if `where` (of --where) keeps it. */
+static bool take_case(facts_cases *cases, const facts_suite_line *line, facts_case *c,
+                      const facts_predicate *where, const char *with, facts_error *error)
+{
+    if (!keeps(where, c))
+        return true;
+    if (with && !facts_case_override(c, with, error))
+        return false;
+    add_case(cases, c, line->group);
+    return true;
+}
+
+static bool too_few(const facts_suite_line *line, uint64_t taken, uint64_t tries,
+                    facts_error *error)
+{
+    return facts_fail_at(error, line->place.where, line->place.line, 1,
+                         "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where",
+                         line->draw, taken, tries);
+}
+
+/* Lines of keys below a draw. */
+static bool expand_draw(facts_cases *cases, const facts_suite_line *line,
+                        const facts_predicate *where, const char *with, facts_error *error)
+{
+    uint64_t taken = 0;
+    for (uint64_t i = 0; i < 4 * line->draw && taken < line->draw; i++) {
+        facts_case c;
+        if (!facts_line_draw(&cases->suite, line, line->seed, i, &(facts_draw_choice){ 0 }, &c))
+            continue;
+        taken++;
+        if (!take_case(cases, line, &c, where, with, error))
+            return false;
+    }
+    return taken == line->draw || too_few(line, taken, 4 * line->draw, error);
+}
+
+static bool expand_line(facts_cases *cases, const facts_suite_line *line,
+                        const facts_predicate *where, const char *with, facts_error *error)
+{
+    const facts_group *group = &cases->suite.group[line->group];
+    if (line->pattern == NULL)
+        return expand_draw(cases, line, where, with, error);
+    uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
+    if (line->draw > 0 && line->draw < tries / MOST_TRIES_PER_CASE)
+        tries = line->draw * MOST_TRIES_PER_CASE;
+    for (uint64_t i = 0; i < tries; i++) {
+        facts_case c;
+        uint64_t index = line->draw > 0 ? facts_pattern_draw(members, line->seed, i) : i;
+        if (!facts_pattern_at(line->pattern, index, &c, error))
+            return false;
+        if (!keeps(line->where, &c) || !keeps(group->where, &c))
+            continue;
+        if (!take_case(cases, line, &c, where, with, error))
+            return false;
+        if (++taken == line->draw)
+            return true;
+    }
+    return line->draw == 0 || too_few(line, taken, tries, error);
+}
+
+static uint64_t members_of(const facts_suite_line *line)
+{
+    return line->draw > 0 ? line->draw : facts_pattern_count(line->pattern);
+}
+
+/* The line to change when a suite has too many cases. */
+static const facts_suite_line *largest(const facts_suite *suite)
+{
+    const facts_suite_line *most = &suite->line[0];
+    for (size_t i = 1; i < suite->lines; i++)
+        most = members_of(&suite->line[i]) > members_of(most) ? &suite->line[i] : most;
+    return most;
+}
+
+/* The key of a word that is one key=value and nothing else; FACTS_NO_KEY: it is something else.
+ */
+static facts_key lone_key(const facts_language *language, const char *text)
+{
+    const size_t length = strcspn(text, "=");
+    const bool lone =
+        text[length] == '=' && strcspn(text, " \t\n") == strlen(text) && !exists(text, false);
+    return lone ? facts_key_find(language, text, length) : FACTS_NO_KEY;
+}
+
+/* d=64 mask=causal without quotes would be two cases. Two values of one key can only be two cases.
+ */
+static bool check_quotes(const facts_language *language, const char *const *texts, size_t count,
+                         facts_error *error)
+{
+    char line[256] = "";
+    for (size_t i = 1; i < count; i++) {
+        const facts_key one = lone_key(language, texts[i - 1]),
+                        other = lone_key(language, texts[i]);
+        if (one == FACTS_NO_KEY || other == FACTS_NO_KEY || one == other)
+            continue;
+        for (size_t k = i - 1; k < count && lone_key(language, texts[k]) != FACTS_NO_KEY; k++)
+            snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", *line ? " " : "",
+                     texts[k]);
+        return facts_fail_at(error, "cases", 1, 1,
+                             "one case must be one word in quotes: write '%s'", line);
+    }
+    return true;
+}
+
+static bool expand(facts_cases *cases, const char *const *texts, size_t count,
+                   const char *suite_dir, const facts_predicate *where, const facts_choice *choice,
+                   facts_error *error)
+{
+    size_t limit =
+        choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
+    if (!check_quotes(cases->suite.language, texts, count, error))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!add_text(cases, texts[i], suite_dir, error))
+            return false;
+    }
+    uint64_t all = facts_suite_count(&cases->suite);
+    facts_place most = all > limit ? largest(&cases->suite)->place : (facts_place){ 0 };
+    if (all > limit)
+        return facts_fail_at(error, most.where, most.line, 1,
+                             "%s%" PRIu64
+                             " cases, more than %zu; take fewer values, or draw N of them",
+                             all == UINT64_MAX ? "at least " : "", all, limit);
+    for (size_t i = 0; i < cases->suite.lines; i++) {
+        if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))
+            return false;
+    }
+    return true;
+}
+
+int facts_cases_expand(const facts_language *language, facts_cases **out, const char *const *texts,
+                       size_t count, const char *suite_dir, const facts_choice *choice,
+                       facts_error *error)
+{
+    const facts_choice all = { 0 };
+    if (choice == NULL)
+        choice = &all;
+    *out = NULL;
+    facts_predicate *kept = NULL;
+    facts_cases *cases = calloc(1, sizeof *cases);
+    cases->suite.language = language;
+    bool ok =
+        (choice->where == NULL || facts_predicate_parse(language, &kept, choice->where, error)) &&
+        expand(cases, texts, count, suite_dir, kept, choice, error);
+    facts_predicate_destroy(kept);
+    if (!ok) {
+        facts_cases_destroy(cases);
+        return 2;
+    }
+    *out = cases;
+    return 0;
+}
+
+size_t facts_cases_count(const facts_cases *cases)
+{
+    return cases->count;
+}
+
+facts_planned facts_cases_at(const facts_cases *cases, size_t i)
+{
+    const facts_group *group = &cases->suite.group[cases->entries[i].group];
+    return (facts_planned){
+        .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect
+    };
+}
+
+void facts_cases_hash(const facts_cases *cases, char out[17])
+{
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    for (size_t i = 0; i < cases->count; i++) {
+        XXH64_update(&state, name_at(cases, i), strlen(name_at(cases, i)));
+        XXH64_update(&state, "\n", 1);
+    }
+    snprintf(out, 17, "%016" PRIx64, (uint64_t)XXH64_digest(&state));
+}
+
+void facts_cases_destroy(facts_cases *cases)
+{
+    if (cases == NULL)
+        return;
+    facts_suite_clear(&cases->suite);
+    for (size_t i = 0; i < cases->text_count; i++)
+        free(cases->texts[i]);
+    free(cases->texts);
+    free(cases->names);
+    free(cases->entries);
+    free(cases->slots);
+    free(cases);
+}

@@ -1,0 +1,31 @@
+/* A worker that cannot answer a request in this process replaces itself: it starts itself again and
+ * passes on the requests that it has read. cuDNN reads its rescale threshold from the environment
+ * once, so a process cannot ask it with another threshold. A request with `fresh` needs a process
+ * that has launched no engine: a fault then belongs to the request's own case. */
+#ifndef FACTS_REPLACE_H
+#define FACTS_REPLACE_H
+
+#include "worker/target/loaded_target.h"
+#include "worker/request.h"
+
+/* The environment variable with the descriptor of the lines to read first. */
+#define FACTS_REPLACED "FACTS_WORKER_LINES"
+
+/* Does this request need another process? It does if it has another threshold (rescale=) than this
+ * process, or if it is `fresh` and this process has launched an engine. Never on the CPU. */
+bool facts_replace_now(const facts_worker *worker, const facts_request *request);
+/* The lines to pass on: the target's, the request's (both without their newlines), and what was
+ * read after it. */
+typedef struct facts_in_hand {
+    const char *target, *request, *rest;
+    size_t request_length, rest_length;
+} facts_in_hand;
+
+/* Releases the target and starts the program again, which reads the lines to pass on and then
+ * stdin. Returns only if that failed. */
+void facts_replace(facts_worker *worker, const facts_request *request,
+                   const facts_in_hand *in_hand);
+/* The descriptor of the lines to read first; -1: this process has replaced no other. */
+int facts_replaced_lines(void);
+
+#endif
