@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/case_problem.h"
 #include "import/import.h"
+#include "problem/case_problem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

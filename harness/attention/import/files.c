@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "words/case_text.h"
 #include "reading.h"
+#include "words/case_text.h"
 
 static const char *own_name(facts_import *m, const char *name)
 {

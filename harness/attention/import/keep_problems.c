@@ -5,8 +5,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "words/case_text.h"
 #include "reading.h"
+#include "words/case_text.h"
 
 /* ---- what is kept
  * ----------------------------------------------------------------------------------------------------------

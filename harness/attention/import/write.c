@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "attention.h"
-#include "problem/storage.h"
-#include "words/case_text.h"
 #include "layouts.h"
+#include "problem/storage.h"
 #include "tokens.h"
+#include "words/case_text.h"
 
 __attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes,
                                                        const char *format, ...)

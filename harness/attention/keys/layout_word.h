@@ -4,8 +4,8 @@
 #ifndef FACTS_CASE_LAYOUT_H
 #define FACTS_CASE_LAYOUT_H
 
-#include "words/case_text.h"
 #include "keys.h"
+#include "words/case_text.h"
 
 typedef struct facts_layout {
     facts_span q, k, v;

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
+#include "case_problem.h"
 #include "keys/keys.h"
 #include "keys/normal_form.h"
-#include "case_problem.h"
 #include "simpler_attention.h"
 
 /* The multiplications of a case, about: what the reference needs its time for. */

@@ -6,8 +6,8 @@
 #include "keys/key_values.h"
 #include "keys/keys.h"
 #include "keys/layout_word.h"
-#include "words/case_text.h"
 #include "philox.h"
+#include "words/case_text.h"
 
 _Static_assert(FACTS_MAX_LENGTHS == FACTS_MAX_BATCH_LENS, "one bound for lengths");
 

@@ -2,9 +2,9 @@
 #ifndef FACTS_CASE_RESOLUTION_H
 #define FACTS_CASE_RESOLUTION_H
 
+#include "case_problem.h"
 #include "keys/stride.h"
 #include "words/case_text.h"
-#include "case_problem.h"
 
 /* The case, what comes out, and where to say no. */
 typedef struct facts_resolution {

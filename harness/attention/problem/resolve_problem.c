@@ -6,12 +6,12 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "huge.h"
 #include "keys/key_values.h"
 #include "keys/keys.h"
-#include "words/case_text.h"
-#include "huge.h"
 #include "lengths.h"
 #include "valid_checks.h"
+#include "words/case_text.h"
 
 /* ---- sizes and types
  * -------------------------------------------------------------------------------------------------------

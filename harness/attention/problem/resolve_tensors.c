@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "words/case_text.h"
 #include "storage.h"
+#include "words/case_text.h"
 
 typedef enum kind {
     KIND_QUERY,

@@ -2,9 +2,9 @@
 #ifndef FACTS_CASE_STORAGE_H
 #define FACTS_CASE_STORAGE_H
 
+#include "case_problem.h"
 #include "keys/layout_word.h"
 #include "keys/stride.h"
-#include "case_problem.h"
 
 /* One tensor to place: its extents in the order b,h,s,d, and its position in the call. */
 typedef struct facts_place_request {

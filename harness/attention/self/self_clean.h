@@ -3,8 +3,8 @@
 #ifndef FACTS_SELF_CLEAN_H
 #define FACTS_SELF_CLEAN_H
 
-#include "words/fail.h"
 #include "self_types.h"
+#include "words/fail.h"
 
 typedef struct facts_clean {
     size_t evaluations, answers; /* answers: tensors and scalars that were judged */

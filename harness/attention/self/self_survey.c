@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "problem/case_problem.h"
+#include "self_case.h"
 #include "suites/planned_cases.h"
 #include "suites/predicate.h"
-#include "self_case.h"
 
 #define BLIND_SAMPLE 8 /* cases of a fault that nothing is known to show */
 #define CLEAR 10.0     /* found without doubt: the other cases need not show it */

@@ -2,8 +2,8 @@
 #ifndef FACTS_SELF_SURVEY_H
 #define FACTS_SELF_SURVEY_H
 
-#include "words/fail.h"
 #include "self_types.h"
+#include "words/fail.h"
 
 /* Of one fault in one type and suite. */
 typedef struct facts_shown {

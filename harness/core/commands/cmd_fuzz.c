@@ -6,11 +6,11 @@
 #include <xxhash.h>
 
 #include "builds/print_line.h"
+#include "commands/session/search_session.h"
 #include "keys/keys.h"
 #include "problem/case_problem.h"
 #include "suites/suite.h"
 #include "words/text_file.h"
-#include "commands/session/search_session.h"
 
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */

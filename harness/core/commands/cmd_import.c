@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "builds/print_line.h"
-#include "problem/case_problem.h"
 #include "commands.h"
 #include "import/import.h"
 #include "known/known.h"
+#include "problem/case_problem.h"
 #include "record/text.h"
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };

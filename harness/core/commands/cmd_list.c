@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "builds/described_device.h"
+#include "commands.h"
 #include "keys/keys.h"
 #include "language/pattern.h"
 #include "problem/case_problem.h"
+#include "record/text.h"
 #include "suites/planned_cases.h"
 #include "words/text_file.h"
-#include "commands.h"
-#include "record/text.h"
 
 static void print_json(const facts_session *s)
 {

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "suites/predicate.h"
 #include "record/text.h"
+#include "suites/predicate.h"
 
 /* One failure: an object of known.jsonl (docs/known.md has its members), and its conditions. */
 typedef struct facts_known {

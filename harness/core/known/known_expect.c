@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "words/case_text.h"
 #include "known.h"
+#include "words/case_text.h"
 
 /* Is one of the suites that are run one that is named, or in a folder that is named? */
 static bool is_about(const char *suites, const char *run)

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "known.h"
 #include "problem/case_problem.h"
 #include "suites/field.h"
-#include "known.h"
 
 enum { NO_END = 1000000 };
 

@@ -4,8 +4,8 @@
 #ifndef FACTS_CASE_H
 #define FACTS_CASE_H
 
-#include "words/fail.h"
 #include "language.h"
+#include "words/fail.h"
 
 #define FACTS_CASE_TEXT 1024
 #define FACTS_NAME_MAX 1400

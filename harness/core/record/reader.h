@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "words/fail.h"
 #include "scan.h"
+#include "words/fail.h"
 
 #define FACTS_LINE_MAX ((size_t)8 << 20)
 #define FACTS_ROW_MEMBERS 64

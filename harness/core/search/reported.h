@@ -3,8 +3,8 @@
 #ifndef FACTS_REPORTED_H
 #define FACTS_REPORTED_H
 
-#include "words/verdict.h"
 #include "record/reader.h"
+#include "words/verdict.h"
 
 /* X(SYMBOL, "word"). The property that two answers must differ in. */
 #define FACTS_BY_LIST(X)                                                                           \

@@ -4,8 +4,8 @@
 #define FACTS_SYMPTOM_H
 
 #include "language/case.h"
-#include "words/verdict.h"
 #include "record/reader.h"
+#include "words/verdict.h"
 
 #define FACTS_TENSORS_TEXT 64
 

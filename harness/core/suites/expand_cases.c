@@ -9,9 +9,9 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include "words/text_file.h"
 #include "known_cases.h"
 #include "suite.h"
+#include "words/text_file.h"
 
 #define DEFAULT_LIMIT 1000000
 #define MOST_TRIES_PER_CASE 4096

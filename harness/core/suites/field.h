@@ -3,8 +3,8 @@
 #ifndef FACTS_CASE_FIELD_H
 #define FACTS_CASE_FIELD_H
 
-#include "words/case_text.h"
 #include "predicate.h"
+#include "words/case_text.h"
 
 typedef enum facts_field_kind {
     FACTS_FIELD_KEY,     /* text of a key */

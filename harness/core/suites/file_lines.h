@@ -2,8 +2,8 @@
 #ifndef FACTS_CASE_LINES_H
 #define FACTS_CASE_LINES_H
 
-#include "words/case_text.h"
 #include "predicate.h"
+#include "words/case_text.h"
 
 typedef struct facts_lines {
     const facts_language *language; /* of predicates */

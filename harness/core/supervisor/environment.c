@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words/rescale.h"
 #include "supervision.h"
+#include "words/rescale.h"
 
 /* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers,
  * and whether rows have the times of their stages. */

@@ -3,11 +3,11 @@
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
-#include "words/verdict.h"
 #include "record/reader.h"
 #include "record/writer.h"
 #include "resume.h"
 #include "target.h"
+#include "words/verdict.h"
 
 /* X(SYMBOL, "word of the protocol", default seconds for one request) */
 #define FACTS_TASK_LIST(X) X(DECIDE, "decide", 60) X(PLAN, "plan", 300) X(RUN, "run", 300)

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "words/fail.h"
 #include "record/reader.h"
 #include "validity.h"
+#include "words/fail.h"
 
 typedef struct facts_resume facts_resume;
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words/worker_exit.h"
 #include "supervision.h"
+#include "words/worker_exit.h"
 
 #define START_TIMEOUT_S 120.0
 #define PROBE_TIMEOUT_S 20.0 /* loads the kernels and launches a small one */

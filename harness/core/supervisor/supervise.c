@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words/text_file.h"
 #include "supervision.h"
+#include "words/text_file.h"
 
 #define TICK_MS 100
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "keys/keys.h"
+#include "night.h"
 #include "problem/case_problem.h"
 #include "suites/planned_cases.h"
 #include "suites/suite.h"
 #include "words/text_file.h"
-#include "night.h"
 
 static facts_suite read_text(const char *text)
 {

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
 #include "suites/known_cases.h"
 #include "suites/planned_cases.h"
-#include "numbers/fill/mod.h"
 
 static facts_error error;
 static facts_problem p;

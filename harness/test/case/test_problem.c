@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "keys/keys.h"
+#include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
 #include "suites/planned_cases.h"
-#include "numbers/fill/mod.h"
 
 static facts_problem p;
 static facts_error error;

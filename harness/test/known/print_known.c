@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/case_problem.h"
 #include "known/known.h"
+#include "problem/case_problem.h"
 
 static char *word(char **rest)
 {

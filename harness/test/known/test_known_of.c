@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "problem/case_problem.h"
 #include "known/known.h"
+#include "problem/case_problem.h"
 
 static facts_error error;
 static facts_knowledge knowledge;

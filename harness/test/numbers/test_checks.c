@@ -1,8 +1,8 @@
 /* Checks: right answers keep them, and each catches the mistake that it is there for, with the
  * judge left aside. What keep reads: test_probe.c. A kernel's answers: harness/test/self. */
+#include "checking.h"
 #include "problem/case_problem.h"
 #include "problem/valid_checks.h"
-#include "checking.h"
 
 /* A mistake: all elements of a tensor times a factor and plus a number. */
 typedef struct mistake {

@@ -1,10 +1,10 @@
 /* Problems with many rows: the reference results of a sample equal those of the whole problem. */
 #include "../case/asked_problem.h"
-#include "problem/case_problem.h"
-#include "problem/huge.h"
 #include "numbers.h"
 #include "numbers/expect/expect_big.h"
 #include "numbers/fill/scalars.h"
+#include "problem/case_problem.h"
+#include "problem/huge.h"
 
 typedef struct room {
     facts_problem p;

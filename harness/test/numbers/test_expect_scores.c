@@ -1,8 +1,8 @@
 /* Bias, its gradient, and gradients that are sums: fills, what is due, what is told apart. */
 #include "../case/asked_problem.h"
 #include "language/case.h"
-#include "problem/case_problem.h"
 #include "numbers.h"
+#include "problem/case_problem.h"
 
 /* One backward case with everything that it reads. */
 typedef struct scene {

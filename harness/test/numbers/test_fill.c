@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
-#include "problem/philox.h"
 #include "numbers.h"
 #include "numbers/fill/recipe.h"
+#include "problem/philox.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 48, 72, 64, 32 };
 

@@ -1,14 +1,14 @@
 /* The closed forms of the named modifications: against libfattn's recordings, against differences,
  * against the rows' own keys. */
 #include "../case/asked_problem.h"
-#include "language/case.h"
-#include "problem/case_problem.h"
-#include "problem/philox.h"
 #include "fattn/score_mod.h"
+#include "language/case.h"
 #include "numbers.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
+#include "problem/case_problem.h"
+#include "problem/philox.h"
 
 static facts_problem p;
 static const char *const texts[] = { "mod=causal",       "mod=window:5:2",

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words/case_text.h"
 #include "import/import.h"
+#include "words/case_text.h"
 
 static facts_import *read_text(const char *text)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "problem/case_problem.h"
+#include "search/findings.h"
 #include "suites/planned_cases.h"
 #include "suites/predicate.h"
-#include "search/findings.h"
 
 /* ---- a made-up library
  * -----------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "problem/case_problem.h"
-#include "suites/predicate.h"
 #include "search/shrink.h"
+#include "suites/predicate.h"
 
 #define MOST_ASKED 4096
 

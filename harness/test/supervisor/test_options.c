@@ -2,9 +2,9 @@
 #include <jansson.h>
 
 #include "../answer_lines.h"
-#include "words/case_text.h"
 #include "commands/options/options.h"
 #include "record/reader.h"
+#include "words/case_text.h"
 
 static char reported[4096];
 

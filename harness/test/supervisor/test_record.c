@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "words/verdict.h"
 #include "record/reader.h"
 #include "record/text.h"
 #include "record/writer.h"
+#include "words/verdict.h"
 
 static char path[64];
 

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "words/verdict.h"
 #include "record/reader.h"
+#include "words/verdict.h"
 
 #define MANY "pass=fwd d=8..1600:8" /* 200 cases */
 #define FEW "pass=fwd d=8..96:8"    /* 12 */

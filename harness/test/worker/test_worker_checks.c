@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../case/asked_problem.h"
-#include "problem/case_problem.h"
 #include "numbers/dtype.h"
+#include "problem/case_problem.h"
 #include "worker/exec/checks.h"
 #include "worker/row/row_check.h"
 #include "worker/row/row_trial.h"

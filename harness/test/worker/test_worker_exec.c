@@ -2,11 +2,11 @@
  * before a captured backward. */
 #include "../case/asked_problem.h"
 #include "asking.h"
-#include "language/case.h"
-#include "problem/case_problem.h"
 #include "fattn/device.h"
 #include "fattn/policy.h"
+#include "language/case.h"
 #include "numbers/fill/arrays.h"
+#include "problem/case_problem.h"
 #include "worker/exec/exec.h"
 #include "worker/memory/case_memory.h"
 #include "worker/memory/own_forward.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/huge.h"
-#include "problem/philox.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/places.h"
+#include "problem/huge.h"
+#include "problem/philox.h"
 
 /* ---- the sample
  * -------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 /* Gate TG's allowance; docs/numerics.md section 3. */
 #include <math.h>
 
-#include "problem/huge.h"
 #include "expectation.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/scalars.h"
 #include "numbers/judge/judge_sums.h"
+#include "problem/huge.h"
 
 double facts_truncated(int64_t terms)
 {

@@ -5,9 +5,9 @@
 
 #include <fref/fref.h>
 
-#include "problem/case_problem.h"
 #include "numbers/judge/calibration.h"
 #include "numbers/judge/judge.h"
+#include "problem/case_problem.h"
 
 /* A reference in other memory, for example on a GPU. Storages, the arrays of O and of the
  * gradients, nu and neff are at its own addresses. With `here`, the forward writes the statistics

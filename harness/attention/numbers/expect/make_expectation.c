@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/huge.h"
 #include "expect_arrays.h"
 #include "expect_big.h"
 #include "expect_blocks.h"
@@ -19,6 +18,7 @@
 #include "numbers/fill/places.h"
 #include "numbers/fill/scalars.h"
 #include "numbers/fill/seen.h"
+#include "problem/huge.h"
 
 #define AS_WORD(symbol, word, fwd, bwd) word,
 static const char *const words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD) };

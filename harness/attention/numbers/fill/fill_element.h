@@ -6,8 +6,8 @@
 #ifndef FACTS_FILL_ELEMENT_H
 #define FACTS_FILL_ELEMENT_H
 
-#include "problem/philox.h"
 #include "numbers/dtype.h"
+#include "problem/philox.h"
 
 /* The kinds of elements. N is a normal number. X(SYMBOL) */
 /* clang-format off */

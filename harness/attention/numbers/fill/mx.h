@@ -8,8 +8,8 @@
 #ifndef FACTS_MX_H
 #define FACTS_MX_H
 
-#include "problem/case_problem.h"
 #include "fill_element.h"
+#include "problem/case_problem.h"
 
 #define FACTS_MX_BLOCK 32
 

@@ -3,8 +3,8 @@
 #ifndef FACTS_RECIPE_H
 #define FACTS_RECIPE_H
 
-#include "problem/case_problem.h"
 #include "fill_element.h"
+#include "problem/case_problem.h"
 
 /* The tables are in host memory, and the recipe owns them. Returns  false if memory is short. Call facts_recipe_destroy in any
  * case. */

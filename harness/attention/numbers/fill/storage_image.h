@@ -8,8 +8,8 @@
 #ifndef FACTS_IMAGE_H
 #define FACTS_IMAGE_H
 
-#include "problem/case_problem.h"
 #include "numbers/poison.h"
+#include "problem/case_problem.h"
 
 typedef struct facts_image {
     int32_t dtype;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suites/field.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
+#include "suites/field.h"
 
 #define VERSION 1
 #define ANY (-2)

@@ -7,10 +7,10 @@
 #ifndef FACTS_JUDGE_H
 #define FACTS_JUDGE_H
 
-#include "problem/case_problem.h"
-#include "words/verdict.h"
 #include "judge_sums.h"
 #include "numbers/fill/storage_image.h"
+#include "problem/case_problem.h"
+#include "words/verdict.h"
 
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 

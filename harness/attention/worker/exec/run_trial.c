@@ -7,10 +7,10 @@
  *     report                    worker/row/row_trial.c writes the row */
 #include <stdio.h>
 
-#include "problem/huge.h"
 #include "checks.h"
 #include "exec.h"
 #include "fattn/device.h"
+#include "problem/huge.h"
 #include "runs.h"
 #include "worker/clock/spent.h"
 #include "worker/gpu/try.h"

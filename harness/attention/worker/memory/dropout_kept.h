@@ -5,9 +5,9 @@
 #ifndef FACTS_KEPT_H
 #define FACTS_KEPT_H
 
-#include "words/fail.h"
 #include "case_memory.h"
 #include "numbers/check/keep_repeats.h"
+#include "words/fail.h"
 
 typedef struct facts_kept {
     uint8_t *here;       /* [batch, heads_q, seq_q, seq_kv], 0 drops; NULL: nothing is dropped */

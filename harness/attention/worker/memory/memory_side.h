@@ -4,8 +4,8 @@
 #ifndef FACTS_MEMORY_SIDE_H
 #define FACTS_MEMORY_SIDE_H
 
-#include "words/fail.h"
 #include "case_memory.h"
+#include "words/fail.h"
 
 struct facts_side {
     const char *word; /* "cpu", "gpu": the reference that computes there */

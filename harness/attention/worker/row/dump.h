@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "words/fail.h"
 #include "npy.h"
+#include "words/fail.h"
 #include "worker/memory/case_reference.h"
 
 /* Writes into an existing folder:

@@ -3,9 +3,9 @@
 #ifndef FACTS_WORKER_POLICY_H
 #define FACTS_WORKER_POLICY_H
 
+#include "loaded_target.h"
 #include "problem/case_problem.h"
 #include "words/fail.h"
-#include "loaded_target.h"
 
 /* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is
  * pushed there. *depth is for facts_policy_end, also after a failure. Returns FATTN_OK, or the

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "words/rescale.h"
 #include "own_folder.h"
+#include "words/rescale.h"
 #include "worker/clock/spent.h"
 
 #define PLAN_MAX ((size_t)64 << 20)

@@ -7,10 +7,10 @@
 
 #include "builds/home.h"
 #include "builds/python.h"
-#include "words/text_file.h"
 #include "commands/session/complain.h"
 #include "record/reader.h"
 #include "record/scan.h"
+#include "words/text_file.h"
 
 /* A folder with its parents. `out`: its full path, as a worker may have another working directory.
  */

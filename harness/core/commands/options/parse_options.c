@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "builds/print_line.h"
-#include "words/case_text.h"
 #include "search/reported.h"
+#include "words/case_text.h"
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {

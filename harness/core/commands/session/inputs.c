@@ -1,7 +1,7 @@
 #include "inputs.h"
 
-#include "problem/case_problem.h"
 #include "complain.h"
+#include "problem/case_problem.h"
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)
 {

@@ -2,8 +2,8 @@
 #ifndef FACTS_INPUTS_H
 #define FACTS_INPUTS_H
 
-#include "language/case.h"
 #include "commands/options/options.h"
+#include "language/case.h"
 #include "record/reader.h"
 
 /* The command line. The record stores all of it. */

@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "problem/case_problem.h"
-#include "suites/planned_cases.h"
 #include "session_parts.h"
+#include "suites/planned_cases.h"
 
 bool facts_suite_dir(char out[FACTS_PATH])
 {

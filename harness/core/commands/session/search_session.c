@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "words/case_text.h"
 #include "record/text.h"
 #include "report_package.h"
+#include "words/case_text.h"
 
 #define MOST_STARTS 3
 

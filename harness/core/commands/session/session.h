@@ -3,12 +3,12 @@
 #ifndef FACTS_SESSION_H
 #define FACTS_SESSION_H
 
-#include "language/case.h"
-#include "suites/planned_cases.h"
 #include "commands/options/options.h"
 #include "complain.h"
 #include "expected.h"
+#include "language/case.h"
 #include "progress.h"
+#include "suites/planned_cases.h"
 #include "supervisor/order.h"
 #include "tally.h"
 

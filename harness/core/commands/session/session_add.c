@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words/case_text.h"
 #include "session.h"
+#include "words/case_text.h"
 
 /* Makes room after the last. */
 static void append(facts_session *s)

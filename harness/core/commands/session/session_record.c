@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "builds/home.h"
-#include "suites/planned_cases.h"
 #include "record/text.h"
 #include "session_parts.h"
+#include "suites/planned_cases.h"
 
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "words/verdict.h"
 #include "intern.h"
 #include "record/reader.h"
 #include "supervisor/order.h"
+#include "words/verdict.h"
 
 typedef struct facts_cell {
     uint8_t verdict;   /* the worst of its rows; FACTS_VERDICT_COUNT: no row */
