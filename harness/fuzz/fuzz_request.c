@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "worker/request.h"
+#include "driver/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

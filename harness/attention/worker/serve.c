@@ -7,18 +7,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fattn/score_mod.h"
 #include "keys/keys.h"
+#include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
 #include "words/worker_exit.h"
-#include "fattn/score_mod.h"
-#include "numbers/fill/mod.h"
-#include "worker/reply.h"
 #include "worker/clock/spent.h"
 #include "worker/exec/exec.h"
 #include "worker/exec/trial.h"
 #include "worker/gpu/measure_peak.h"
 #include "worker/gpu/watch_gpu.h"
 #include "worker/memory/further_plans.h"
+#include "worker/reply.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
 #include "worker/row/row.h"
@@ -590,3 +590,23 @@ void facts_serve(facts_worker *worker, const facts_request *request)
         release(j);
     facts_spend(FACTS_SPENT_OTHER);
 }
+
+static bool open_target(facts_worker **out, const facts_target_request *request, json_t **reply)
+{
+    static facts_worker worker;
+    *out = &worker;
+    return facts_target_open(&worker, request, reply);
+}
+
+static facts_health health(const facts_worker *worker)
+{
+    return worker->lost ? FACTS_HEALTH_LOST : worker->ran ? FACTS_HEALTH_USED : FACTS_HEALTH_FRESH;
+}
+
+const facts_worker_driver facts_attention_worker = { .language = &facts_attention_language,
+                                                     .open = open_target,
+                                                     .probe = facts_target_prove,
+                                                     .close = facts_target_close,
+                                                     .health = health,
+                                                     .serve = facts_serve,
+                                                     .forget = facts_serve_forget };

@@ -2,8 +2,10 @@
 #ifndef FACTS_SERVE_H
 #define FACTS_SERVE_H
 
-#include "worker/target/loaded_target.h"
-#include "worker/request.h"
+#include "driver/driver.h"
+
+/* Attention, for core/worker. */
+extern const facts_worker_driver facts_attention_worker;
 
 /* Every request ends with exactly one reply that says "last". When worker->lost is set on return,
  * the process must end. */

@@ -8,13 +8,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "words/worker_exit.h"
 #include "replace.h"
 #include "reply.h"
-#include "worker/serve.h"
-#include "worker/row/row.h"
-#include "worker/target/loaded_target.h"
-#include "worker/request.h"
+#include "words/verdict.h"
+#include "words/worker_exit.h"
 
 enum { EXIT_BAD_INPUT = 2, EXIT_ENVIRONMENT = 3 };
 
@@ -88,15 +85,18 @@ static int refuse_request(lines *in, json_t *reply)
         json_decref(reply);
         return EXIT_ENVIRONMENT;
     }
-    json_t *row = facts_row(request.text, FACTS_VERDICT_INCONCLUSIVE);
-    facts_row_reason(row, class, NULL, text, remedy);
+    json_t *row = json_pack("{s:s,s:s,s:{s:s,s:s}}", "case", request.text, "verdict",
+                            facts_verdict_name(FACTS_VERDICT_INCONCLUSIVE), "reason", "class",
+                            class, "text", text);
+    if (*remedy)
+        json_object_set_new(json_object_get(row, "reason"), "remedy", json_string(remedy));
     json_decref(reply);
     facts_reply_row(request.id, row, true, true);
     return EXIT_SUCCESS;
 }
 
 /* Returns the exit status of a worker that ends here, whether or not it has opened the target. */
-static int open_target(facts_worker *worker, lines *in, bool *opened)
+static int open_target(facts_process *process, lines *in, bool *opened)
 {
     const char *line;
     size_t length;
@@ -119,10 +119,11 @@ static int open_target(facts_worker *worker, lines *in, bool *opened)
         return bad_input("the supervisor is gone");
     }
     json_t *reply = NULL;
-    bool ready = facts_target_open(worker, &request, &reply);
-    if (ready && worker->device == FACTS_DEVICE_GPU && !replaces)
+    process->device = request.device;
+    bool ready = process->driver->open(&process->worker, &request, &reply);
+    if (ready && request.device == FACTS_DEVICE_GPU && !replaces)
         facts_reply(json_pack("{s:s}", "stage", "probe"));
-    ready = ready && facts_target_prove(worker, &reply);
+    ready = ready && process->driver->probe(process->worker, &reply);
     facts_target_request_free(&request);
     *opened = ready;
     if (replaces && !ready)
@@ -134,12 +135,12 @@ static int open_target(facts_worker *worker, lines *in, bool *opened)
     return ready ? EXIT_SUCCESS : EXIT_ENVIRONMENT;
 }
 
-static int serve_all(facts_worker *worker, lines *in)
+static int serve_all(const facts_process *process, lines *in)
 {
     const char *line;
     size_t length;
     facts_error error;
-    while (!worker->lost) {
+    while (process->driver->health(process->worker) != FACTS_HEALTH_LOST) {
         facts_request request;
         switch (next_line(in, &line, &length)) {
         case NEXT_END:
@@ -151,18 +152,18 @@ static int serve_all(facts_worker *worker, lines *in)
         }
         if (!facts_request_read(&request, line, length, &error))
             return bad_input(error.text);
-        if (in->target && facts_replace_now(worker, &request))
-            facts_replace(worker, &request,
+        if (in->target && facts_replace_now(process, &request))
+            facts_replace(process, &request,
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length,
                                             in->end - in->start });
-        facts_serve(worker, &request);
+        process->driver->serve(process->worker, &request);
     }
     return EXIT_SUCCESS; /* the context is lost: the reply has "bye" */
 }
 
-int facts_worker_run(void)
+int facts_worker_run(const facts_worker_driver *driver)
 {
-    facts_worker worker = { 0 };
+    facts_process process = { .driver = driver };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -172,11 +173,13 @@ int facts_worker_run(void)
     int status = EXIT_ENVIRONMENT;
     if (in.buffer && facts_reply_open()) {
         bool opened = false;
-        status = open_target(&worker, &in, &opened);
+        status = open_target(&process, &in, &opened);
         if (opened)
-            status = serve_all(&worker, &in);
-        facts_serve_forget(&worker);
-        facts_target_close(&worker);
+            status = serve_all(&process, &in);
+        if (process.worker) {
+            driver->forget(process.worker);
+            driver->close(process.worker);
+        }
     }
     free(in.buffer);
     free(in.target);

@@ -10,8 +10,8 @@
 #include "keys/keys.h"
 #include "language/case.h"
 #include "problem/case_problem.h"
-#include "words/rescale.h"
 #include "reply.h"
+#include "words/rescale.h"
 
 /* rescale= of a case; "" for cuDNN's own. */
 static void threshold_of(char out[24], const char *text)
@@ -24,13 +24,13 @@ static void threshold_of(char out[24], const char *text)
     snprintf(out, 24, "%s", strcmp(value, "auto") == 0 ? "" : value);
 }
 
-bool facts_replace_now(const facts_worker *worker, const facts_request *request)
+bool facts_replace_now(const facts_process *process, const facts_request *request)
 {
     char wanted[24];
     const char *now = getenv(FACTS_RESCALE);
-    if (worker->device == FACTS_DEVICE_CPU)
+    if (process->device == FACTS_DEVICE_CPU)
         return false;
-    if (request->fresh && worker->ran)
+    if (request->fresh && process->driver->health(process->worker) != FACTS_HEALTH_FRESH)
         return true;
     threshold_of(wanted, request->text);
     return strcmp(wanted, now ? now : "") != 0;
@@ -48,7 +48,8 @@ static bool put_all(int file, const facts_in_hand *all)
            put(file, all->rest, all->rest_length) && lseek(file, 0, SEEK_SET) == 0;
 }
 
-void facts_replace(facts_worker *worker, const facts_request *request, const facts_in_hand *in_hand)
+void facts_replace(const facts_process *process, const facts_request *request,
+                   const facts_in_hand *in_hand)
 {
     char wanted[24], number[16];
     int file = memfd_create("lines", 0); /* stays open over exec */
@@ -65,7 +66,7 @@ void facts_replace(facts_worker *worker, const facts_request *request, const fac
     else
         unsetenv(FACTS_RESCALE);
     setenv(FACTS_REPLACED, number, 1);
-    facts_target_close(worker);
+    process->driver->close(process->worker);
     facts_reply_hand_on();
     execv("/proc/self/exe", (char *[]){ (char[]){ "facts-worker" }, NULL });
     _exit(EXIT_FAILURE); /* the process cannot answer any more */

@@ -5,15 +5,21 @@
 #ifndef FACTS_REPLACE_H
 #define FACTS_REPLACE_H
 
-#include "worker/target/loaded_target.h"
-#include "worker/request.h"
+#include "driver/driver.h"
 
 /* The environment variable with the descriptor of the lines to read first. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
 
+/* This process: the target that its driver has opened. worker NULL: none yet. */
+typedef struct facts_process {
+    const facts_worker_driver *driver;
+    facts_worker *worker;
+    facts_device device;
+} facts_process;
+
 /* Does this request need another process? It does if it has another threshold (rescale=) than this
  * process, or if it is `fresh` and this process has launched an engine. Never on the CPU. */
-bool facts_replace_now(const facts_worker *worker, const facts_request *request);
+bool facts_replace_now(const facts_process *process, const facts_request *request);
 /* The lines to pass on: the target's, the request's (both without their newlines), and what was
  * read after it. */
 typedef struct facts_in_hand {
@@ -23,7 +29,7 @@ typedef struct facts_in_hand {
 
 /* Releases the target and starts the program again, which reads the lines to pass on and then
  * stdin. Returns only if that failed. */
-void facts_replace(facts_worker *worker, const facts_request *request,
+void facts_replace(const facts_process *process, const facts_request *request,
                    const facts_in_hand *in_hand);
 /* The descriptor of the lines to read first; -1: this process has replaced no other. */
 int facts_replaced_lines(void);

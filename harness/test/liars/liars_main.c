@@ -9,6 +9,7 @@
 
 #include "interpose.h"
 #include "worker/answer_requests.h"
+#include "worker/serve.h"
 
 #define EXIT_BAD_INPUT 2
 
@@ -24,7 +25,7 @@ int main(int argc, char **argv)
     }
     if (argc == 1 || (argc == 3 && strcmp(argv[1], "--liar") == 0 &&
                       (fattn__liar_take(argv[2]) || facts_interpose_take(argv[2]))))
-        return facts_worker_run();
+        return facts_worker_run(&facts_attention_worker);
     fprintf(stderr,
             "facts-worker-liars: --liars, --interposed, or --liar and one of their words\n");
     return EXIT_BAD_INPUT;

@@ -1,7 +1,7 @@
 #include "../answer_lines.h"
+#include "driver/request.h"
 #include "words/rescale.h"
 #include "worker/replace.h"
-#include "worker/request.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
 {
@@ -98,26 +98,37 @@ Test(request, a_case_longer_than_any_name_is_refused)
     cr_expect_not(request(&r, line, &error));
 }
 
+struct facts_worker {
+    facts_health health;
+};
+
+static facts_health health(const facts_worker *worker)
+{
+    return worker->health;
+}
+
+static const facts_worker_driver driver = { .health = health };
+static facts_worker new_worker, used_worker = { FACTS_HEALTH_USED };
+static const facts_process new = { &driver, &new_worker, FACTS_DEVICE_GPU },
+                           used = { &driver, &used_worker, FACTS_DEVICE_GPU },
+                           cpu = { &driver, &used_worker, FACTS_DEVICE_CPU };
+
 Test(request, another_threshold_needs_another_process)
 {
-    facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
     facts_request plain = { .text = "pass=fwd dtype=bf16" },
                   two = { .text = "pass=fwd dtype=bf16 rescale=2" };
     unsetenv(FACTS_RESCALE);
-    cr_expect_not(facts_replace_now(&gpu, &plain));
-    cr_expect(facts_replace_now(&gpu, &two));
+    cr_expect_not(facts_replace_now(&new, &plain));
+    cr_expect(facts_replace_now(&new, &two));
     cr_expect_not(facts_replace_now(&cpu, &two), "the cpu has none");
     setenv(FACTS_RESCALE, "2", 1);
-    cr_expect(facts_replace_now(&gpu, &plain));
-    cr_expect_not(facts_replace_now(&gpu, &two));
+    cr_expect(facts_replace_now(&new, &plain));
+    cr_expect_not(facts_replace_now(&new, &two));
     unsetenv(FACTS_RESCALE);
 }
 
 Test(request, a_fresh_process_is_needed_only_after_an_engine_ran)
 {
-    facts_worker used = { .device = FACTS_DEVICE_GPU, .ran = true },
-                 new = { .device = FACTS_DEVICE_GPU },
-                 cpu = { .device = FACTS_DEVICE_CPU, .ran = true };
     facts_request plain = { .text = "pass=fwd dtype=bf16" },
                   fresh = { .text = "pass=fwd dtype=bf16", .fresh = true };
     unsetenv(FACTS_RESCALE);

@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
+#include "driver/request.h"
 #include "words/fail.h"
 #include "worker/target/loaded_target.h"
-#include "worker/request.h"
 
 /* Writes into an existing folder, before cuDNN is used:
  *   case.json     the problem (problem_json.h), `cudnn`, `sm`, `device`, and the `graph` (fattn/descriptors.h)

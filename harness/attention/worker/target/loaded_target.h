@@ -5,11 +5,11 @@
 #include <fattn/fattn.h>
 #include <jansson.h>
 
+#include "driver/driver.h"
 #include "plans.h"
-#include "worker/request.h"
 #include "worker/gpu/worker_gpu.h"
 
-typedef struct facts_worker {
+struct facts_worker {
     fattn_context *context;
     fattn_context_info info;
     facts_device device;
@@ -27,7 +27,7 @@ typedef struct facts_worker {
     struct facts_watch *watch; /* owned; the GPU's clocks; NULL: not opened yet, or not available */
     bool peak_measured;        /* it was measured, or the attempt failed */
     char cudnn_dir[FACTS_REQUEST_PATH];
-} facts_worker;
+};
 
 /* Makes the context, asks the control case (bf16, d 128, no mask; not on the CPU), and checks the
  * memory map. False: *reply is

@@ -2,14 +2,15 @@
  */
 #include <stdio.h>
 
-#include "answer_requests.h"
+#include "serve.h"
+#include "worker/answer_requests.h"
 
 #define EXIT_BAD_INPUT 2
 
 int main(int argc, char **argv)
 {
     if (argc == 1)
-        return facts_worker_run();
+        return facts_worker_run(&facts_attention_worker);
     fprintf(stderr,
             "facts-worker: takes no arguments (%s): it is started by facts and reads requests from "
             "stdin\n",
