@@ -20,7 +20,7 @@ HEADERS = "fattn problem status policy score_mod cache graph device descriptors"
 HEAD = """# C API
 
 Printed from the headers in `lib/include/fattn` by `ci/docs/api.py`. [install.md](../install.md) says how
-to link the library, and `examples/` has short programs. `fattn.hpp` wraps these functions for C++17.
+to link the library, and `examples/` has short programs.
 """
 MODULE = Path("lib/python/fattn")
 PYTHON = """# Python API

@@ -1,4 +1,4 @@
-"""The library as a user of it has it: installed to a folder, found by CMake and by pkg-config, in C and in C++, and nothing of its inside shows."""
+"""The library as a user of it has it: installed to a folder, found by CMake and by pkg-config, and nothing of its inside shows."""
 
 import os
 import pathlib
@@ -12,7 +12,6 @@ from scripts import BUILD, HOME, OneFolder, run, start
 EXAMPLES = [path.stem for path in (HOME / "examples").glob("*.c")]
 STRICT = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()
 C = ["-std=c11", "-D_GNU_SOURCE", *STRICT]
-NO_EXCEPTIONS = "#include <fattn/fattn.hpp>\nint main() { return fattn::context::try_create(fattn::context_options()) ? 1 : 0; }\n"
 
 
 def here(*names):
@@ -96,7 +95,6 @@ class Installed(OneFolder):
             run("cmake --build", build)
             for name in EXAMPLES:
                 run(build / f"example_{name}", "--device", "cpu", add={"OMP_NUM_THREADS": "2"})
-            run(build / "example_first_call_cpp")
             linked = run("objdump -p", build / "example_guard")
             self.assertEqual("libfattn.so" in linked, form == "fattn")
 
@@ -118,27 +116,13 @@ class Installed(OneFolder):
             self.assertEqual(found, (runs, not runs), done.stderr)
 
     def test_the_example_of_the_header_is_a_program(self):
-        """The lines at the top of fattn.h and fattn.hpp are those of the first calls in examples/, which the tests build and run."""
-        for header, example in (("fattn.h", "first_call.c"), ("fattn.hpp", "first_call.cpp")):
-            text = (self.prefix / "include/fattn" / header).read_text()
-            shown = re.search(rf"{example}:\n \*\n((?: \*     .*\n)+) \*\n", text)[1]
-            text = (HOME / "examples" / example).read_text()
-            lines = re.search(r"(?s)/\* begin \*/\n(.*?) */\* end \*/", text)[1]
-            shown = [line.removeprefix(" *").strip() for line in shown.splitlines()]
-            self.assertEqual(shown, [line.strip() for line in lines.splitlines()])
-
-    def test_programs_in_cpp(self):
-        source = self.at / "noexcept.cpp"
-        source.write_text(NO_EXCEPTIONS)
-        checked = ("-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover")
-        for compiler in here("g++", "clang++"):
-            for source, *flags in (
-                (HOME / "examples/first_call.cpp", "-std=c++17"),
-                (HOME / "examples/first_call.cpp", "-std=c++20"),
-                (HOME / "lib/package/every_call.cpp", *checked),
-                (self.at / "noexcept.cpp", "-std=c++17", "-fno-exceptions"),
-            ):
-                run(self.built(compiler, source, *STRICT, *flags), add=self.found)
+        """The lines at the top of fattn.h are those of the first call in examples/, which the tests build and run."""
+        text = (self.prefix / "include/fattn/fattn.h").read_text()
+        shown = re.search(r"first_call.c:\n \*\n((?: \*     .*\n)+) \*\n", text)[1]
+        text = (HOME / "examples/first_call.c").read_text()
+        lines = re.search(r"(?s)/\* begin \*/\n(.*?) */\* end \*/", text)[1]
+        shown = [line.removeprefix(" *").strip() for line in shown.splitlines()]
+        self.assertEqual(shown, [line.strip() for line in lines.splitlines()])
 
     def test_examples_with_a_described_device(self):
         device = self.flags("--variable=devices")[0] + "/h100-sxm.json"
