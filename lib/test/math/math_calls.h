@@ -378,6 +378,7 @@ static inline char *run_scene(const side *who, const scene *s)
  *   Keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to the inputs'
  *     type; one dK of them all adds up the rows, where a rounding of at most u has u / sqrt(3) and
  *     q 1 / sqrt(3).
+ *   A bias's number for all keys: in fp32, and it is a sum of rows.
  *   A score_mod's number for all rows and keys: in fp32, but each term may be multiplied with its
  *     j - i (relative position), and it is a sum of rows. */
 static inline double cancelled_of(const scene *s, const fattn__argument *a, double unit,
@@ -392,6 +393,10 @@ static inline double cancelled_of(const scene *s, const fattn__argument *a, doub
             role == FATTN__ROLE_DK ? (double)(p->heads_q / p->heads_k * p->seq_q) : 1;
         return unit / 2 * 4 * row * (p->scale_in_memory ? 0.1875 : fabs(p->attn_scale)) *
                fmax(1, sqrt(rows) / 3);
+    }
+    if (role == FATTN__ROLE_DBIAS && p->bias_dim[3] == 1) {
+        const int64_t *dim = p->bias_dim, terms = p->batch * p->heads_q * p->seq_q;
+        return 0x1p-23 * row * sqrt((double)(terms / (dim[0] * dim[1] * dim[2])));
     }
     if (a->place < 0)
         return 0;
