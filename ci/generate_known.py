@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Makes from cases/known what the build needs.
+"""Makes from cases/known and cases/claims what the build needs.
 
-usage: ci/generate_known.py [--guards FILE.c] [--known FILE.jsonl]
+usage: ci/generate_known.py [--guards FILE.c] [--known FILE.jsonl] [--claims FILE.jsonl]
 
   --guards  the library's guards in C
   --known   everything that is known of each failure, a JSON object each: what the programs and Python read
+  --claims  the rules of other projects that refuse something, a JSON object each: what the programs read
 
 Needs Python's own library alone. A mistake in a file is one line with its place and exit 2.
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -18,6 +20,7 @@ sys.path.insert(0, str(HOME / "reports"))
 sys.dont_write_bytecode = True
 
 from facts_reports.known import guards, known, knowledge  # noqa: E402
+from facts_reports.read import claims  # noqa: E402
 
 
 def _write(path, text):
@@ -32,7 +35,7 @@ def main():
         prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0]
     )
     parser.add_argument("--folder", default=str(HOME / "cases/known"))
-    for name in ("guards", "known"):
+    for name in ("guards", "known", "claims"):
         parser.add_argument(f"--{name}")
     args = parser.parse_args()
     try:
@@ -44,6 +47,10 @@ def main():
                     [g for e in entries for f in e.failures if f.guarded for g in f.guard()]
                 ),
             )
+        if args.claims:
+            rules, _ = claims.load([], HOME / "cases/claims")
+            found = (json.dumps(rule.caller()) + "\n" for rule in rules.claims if rule.refuse)
+            _write(args.claims, "".join(found))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

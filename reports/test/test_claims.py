@@ -117,6 +117,20 @@ class Reading(unittest.TestCase):
         self.assertEqual(chosen, set(reader.claims))
         self.assertGreaterEqual(sum(not claim.untestable for claim in reader.claims), 140)
 
+    def test_a_project_stands_for_its_rules(self):
+        for word in ("pytorch", "PyTorch", "transformer-engine", "cudnn-frontend"):
+            _, chosen = claims.load([word], FOLDER)
+            names = {claim.project.name for claim in chosen}
+            self.assertEqual([claims._bare(name) for name in names], [claims._bare(word)])
+
+    def test_the_programs_read_one_predicate_of_a_rule(self):
+        rules = "refuse: d.qk>128 & sm=90\nrefuse: dtype=f32\nunless: d.qk=256\n"
+        reader = claims.Reader()
+        reader.read(f"{HEAD}{rules}edge: pass=fwd\n", "x.claims")
+        said = reader.claims[0].caller()
+        self.assertEqual(said["refuse"], "((d.qk>128 & sm=90) | (dtype=f32)) & !((d.qk=256))")
+        self.assertEqual((said["rule"], said["project"], said["version"]), ("t/1", "thing", "1.0"))
+
 
 class Edges(unittest.TestCase):
     def bad(self, what, make, *args):

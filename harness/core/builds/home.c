@@ -75,13 +75,16 @@ const char *facts_home_path(const char *part, char out[FACTS_PATH])
     return NULL;
 }
 
-const char *facts_knowledge_path(char out[FACTS_PATH])
+const char *facts_made_path(const char *folder, char out[FACTS_PATH])
 {
-    char program[FACTS_PATH];
-    if (facts_home_path("cases/known/known.jsonl", out))
+    char program[FACTS_PATH], name[64], beside[64];
+    snprintf(name, sizeof name, "cases/%s/%s.jsonl", folder, folder);
+    snprintf(beside, sizeof beside, "../%s/%s.jsonl", folder, folder);
+    if (facts_home_path(name, out))
         return out;
-    bool made = facts_home_path("cases/known", out) && facts_program_dir(program) &&
-                facts_join(out, program, "../known/known.jsonl") && access(out, R_OK) == 0;
+    *strrchr(name, '/') = '\0';
+    bool made = facts_home_path(name, out) && facts_program_dir(program) &&
+                facts_join(out, program, beside) && access(out, R_OK) == 0;
     return made ? out : NULL;
 }
 

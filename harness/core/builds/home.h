@@ -17,9 +17,10 @@
  * file or folder. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
-/* The file known.jsonl. A bundle has it in cases/known; for a build it lies beside the folder of the
- * running program. Without a folder cases/known there is none. Returns `out`, or NULL. */
-const char *facts_knowledge_path(char out[FACTS_PATH]);
+/* A file that the build made of a folder of cases/: known.jsonl of "known", claims.jsonl of
+ * "claims". A bundle has it in that folder; for a build it lies beside the folder of the running
+ * program. Without the folder of cases/ there is none. Returns `out`, or NULL. */
+const char *facts_made_path(const char *folder, char out[FACTS_PATH]);
 
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
 const char *facts_program_dir(char out[FACTS_PATH]);

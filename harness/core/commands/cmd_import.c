@@ -217,11 +217,13 @@ static int ask(const facts_invocation *call, const facts_import *m)
     }
     for (size_t i = 0; names && i < facts_import_count(m); i++)
         names[i] = facts_import_at(m, i)->name;
-    int status = names ? facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices)
-                       : FACTS_EXIT_ENVIRONMENT;
+    int status = names ? facts_session_load_callers(&s) : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         print_answers(&s, out);
+        facts_print_callers(&s, out);
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
@@ -269,7 +271,7 @@ int facts_command_import(const facts_invocation *call)
     char path[FACTS_PATH];
     facts_error error = { 0 };
     int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
-    if (m && facts_knowledge_path(path) && !facts_knowledge_load(&k, path, &error))
+    if (m && facts_made_path("known", path) && !facts_knowledge_load(&k, path, &error))
         status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {

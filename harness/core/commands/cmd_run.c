@@ -122,6 +122,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     if (o->explain && !o->json)
         s.on_row = show_nearest;
     int status = facts_session_cases(&s, o->words, o->word_count);
+    if (status == FACTS_EXIT_OK && task != FACTS_TASK_RUN)
+        status = facts_session_load_callers(&s);
     if (status == FACTS_EXIT_OK)
         status = facts_open_plan_dir(plans, &options);
     const size_t before =
@@ -138,6 +140,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         if (!o->json) {
             facts_print_changes(&s.tally, s.record, out);
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
+            facts_print_callers(&s, out);
         }
         if (options.plan_dir)
             print_plans(&s.plans, before, out);

@@ -145,6 +145,15 @@ class Claim:
             words.append(VERSIONS[first] if end == VERSIONS[first] else f"{VERSIONS[first]}..{end}")
         return f"cudnn {', '.join(words)}, sm {', '.join(sm for sm in SMS if sm in {s for _, s in here})}"
 
+    def caller(self):
+        """What the programs read of a rule: an object of claims.jsonl. Its `refuse` is one predicate."""
+        some, none = (
+            " | ".join(f"({text})" for *_, text in part) for part in (self.refuse, self.unless)
+        )
+        said = {"rule": self.id, "project": self.project.name, "version": self.project.version}
+        refuse = f"({some}) & !({none})" if none else some
+        return {**said, "kind": self.kind, "says": self.says, "note": self.note, "refuse": refuse}
+
     def check(self):
         """What a rule must have."""
         testable = not self.untestable
@@ -163,7 +172,7 @@ class Claim:
         ):
             if lacks:
                 self.fail(f"the rule {self.id} lacks {what}")
-        if self.untestable and (self.refuse or self.edges):
+        if self.untestable and (self.edges or (self.refuse and self.kind != "caller")):
             self.fail(f"the rule {self.id} is untestable and has a predicate or an edge")
 
 
@@ -356,8 +365,12 @@ def _hint(word, words):
 # ---- which rules, which cases ----------------------------------------------------------------------------------------------------------
 
 
+def _bare(name):
+    return name.replace("-", "").lower()
+
+
 def load(words, folder):
-    """(rules, those that the words choose): files, or the files of `folder`; other words are names of rules, with * and ?."""
+    """(rules, those that the words choose): files, or the files of `folder`; other words are projects, or names of rules with * and ?."""
     reader = Reader()
     files = [word for word in words if os.path.isfile(word)] or sorted(
         str(path) for path in Path(folder).glob("*.claims") if folder
@@ -367,11 +380,12 @@ def load(words, folder):
     names = [word for word in words if not os.path.isfile(word)]
     chosen = set() if names else set(reader.claims)
     for word in names:
-        found = [c for c in reader.claims if fnmatch.fnmatchcase(c.id, word.replace("[", "[[]"))]
+        found = [c for c in reader.claims if _bare(c.project.name) == _bare(word)]
+        found += [c for c in reader.claims if fnmatch.fnmatchcase(c.id, word.replace("[", "[[]"))]
         if not found:
             near = predicate.nearest(word, [c.id for c in reader.claims])
             raise ClaimsError(
-                f"facts audit: {word[:80]} is neither a file nor a rule (fe/H04, 'te/*'); did you mean {near}?"
+                f"facts audit: {word[:80]} is neither a file nor a project nor a rule (pytorch, fe/H04, 'te/*'); did you mean {near}?"
             )
         chosen.update(found)
     return reader, chosen

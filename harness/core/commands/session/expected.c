@@ -57,7 +57,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
     facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
-    if (facts_knowledge_path(path) && !facts_knowledge_load(&e->knowledge, path, &error))
+    if (facts_made_path("known", path) && !facts_knowledge_load(&e->knowledge, path, &error))
         return facts_fail_as(2, message, "%s", error.text);
     facts_knowledge_choose(&e->knowledge, suites);
     e->answers = calloc(e->knowledge.count + 1, sizeof *e->answers);

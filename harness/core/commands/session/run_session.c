@@ -133,6 +133,31 @@ static void count_plans(facts_plan_counts *counts, const facts_line *row)
         facts_json_string(why, counts->why, sizeof counts->why);
 }
 
+int facts_session_load_callers(facts_session *s)
+{
+    facts_error error;
+    char path[FACTS_PATH];
+    return facts_made_path("claims", path) && !facts_callers_load(&s->callers, path, &error)
+               ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts: %s", error.text)
+               : FACTS_EXIT_OK;
+}
+
+/* A row with the rules of other projects that refuse its case, which no record has. */
+static void print_row(const facts_session *s, const facts_outcome *outcome)
+{
+    facts_text callers = { 0 };
+    size_t length = outcome->length;
+    if (s->callers.count && outcome->text[length - 1] == '}') {
+        facts_text_puts(&callers, ",");
+        facts_session_callers(s, outcome->target, outcome->work, NULL, &callers);
+        facts_text_close(&callers);
+        length--;
+    }
+    fwrite(outcome->text, 1, length, stdout);
+    puts(callers.data ? callers.data : "");
+    facts_text_free(&callers);
+}
+
 static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
@@ -142,10 +167,8 @@ static void on_row(void *context, const facts_outcome *outcome)
     s->progress.yes += facts_verdict_is_good(outcome->verdict);
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;
     s->progress.findings += outcome->expected->unexpected;
-    if (s->options->json) {
-        fwrite(outcome->text, 1, outcome->length, stdout);
-        fputc('\n', stdout);
-    }
+    if (s->options->json)
+        print_row(s, outcome);
     if (s->on_row)
         s->on_row(s, outcome);
 }
@@ -185,6 +208,21 @@ static void on_tick(void *context, size_t done, size_t planned, int live)
         s->show(s, live);
     else
         facts_progress_show(&s->progress, done, planned, live);
+}
+
+void facts_session_callers(const facts_session *s, size_t target, size_t work, const char *prefix,
+                           facts_text *out)
+{
+    facts_case c;
+    facts_error error;
+    char sm[12];
+    const facts_target *t = &s->targets.at[target];
+    const facts_subject subject = { .c = &c, .cudnn = t->build.version, .sm = sm };
+    if (t->kind == FACTS_TARGET_CPU || !facts_case_parse(&c, s->work[work].name, &error))
+        return;
+    snprintf(sm, sizeof sm, "%d", s->sms[target] ? s->sms[target] : t->described.sm);
+    prefix ? facts_callers_lines(out, prefix, &s->callers, &subject)
+           : facts_callers_member(out, &s->callers, &subject);
 }
 
 static void expect(void *context, size_t target, size_t work, facts_verdict verdict,
@@ -332,6 +370,7 @@ void facts_session_free(facts_session *s)
     facts_resume_free(s->resume);
     facts_tally_free(&s->tally);
     facts_expectations_free(s->expectations);
+    facts_callers_free(&s->callers);
     facts_targets_free(&s->targets);
     facts_cases_destroy(s->cases);
     for (size_t i = 0; s->more && i < s->work_count; i++)

@@ -6,6 +6,7 @@
 #include "commands/options/options.h"
 #include "complain.h"
 #include "expected.h"
+#include "known/callers.h"
 #include "language/case.h"
 #include "progress.h"
 #include "suites/planned_cases.h"
@@ -31,6 +32,7 @@ typedef struct facts_session {
     facts_targets targets;
     int *sms; /* by target, once ready; 0 before */
     facts_expectations *expectations;
+    facts_callers callers;         /* of `decide`, to say which refuse a case; otherwise empty */
     char suites[FACTS_SUITES_MAX]; /* the suites that CASES names; "": CASES also names something
                                       else */
     size_t stale; /* expectations that should have come true in this run and did not */
@@ -84,6 +86,14 @@ int facts_session_ask(facts_session *session, const char *const *texts, size_t c
 /* Returns an exit code if the run was interrupted or the record could not be written, so that
  * answers are missing; otherwise 0. */
 int facts_session_broken(const facts_session *session);
+/* The rules of `callers` that refuse a case on a target: lines for people, or (`prefix` NULL) a
+ * member of a row. */
+void facts_session_callers(const facts_session *session, size_t target, size_t work,
+                           const char *prefix, facts_text *out);
+/* For a few cases: prints them for each case. */
+void facts_print_callers(const facts_session *session, FILE *out);
+/* Loads `callers`. Returns 0, or 2 with a line on stderr. */
+int facts_session_load_callers(facts_session *session);
 /* The exit code of what was run. */
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);

@@ -1,0 +1,119 @@
+#include "callers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem/case_problem.h"
+#include "words/case_text.h"
+
+enum { LEAST_QUOTE = 12, RULES_SHOWN = 3 };
+
+static const char *text_of(const facts_caller *caller, const char *key)
+{
+    const char *text = json_string_value(json_object_get(caller->said, key));
+    return text ? text : "";
+}
+
+/* Takes the object. */
+static bool add(facts_callers *list, json_t *said, facts_error *error)
+{
+    list->at = facts_grow(list->at, list->count, sizeof *list->at);
+    facts_caller *at = &list->at[list->count++];
+    *at = (facts_caller){ .said = said };
+    return facts_predicate_parse(&facts_attention_language, &at->refuses, text_of(at, "refuse"),
+                                 error);
+}
+
+bool facts_callers_load(facts_callers *out, const char *path, facts_error *error)
+{
+    *out = (facts_callers){ 0 };
+    FILE *file = fopen(path, "r");
+    char *text = NULL;
+    size_t room = 0;
+    bool ok = true;
+    if (!file)
+        return errno == ENOENT || errno == ENOTDIR ||
+               facts_fail_at(error, path, 1, 1, "%s", strerror(errno));
+    for (int line = 1; ok && getline(&text, &room, file) > 0; line++) {
+        json_error_t wrong;
+        json_t *said = json_loads(text, 0, &wrong);
+        ok = said ? add(out, said, error)
+                  : facts_fail_at(error, path, line, wrong.column, "%s", wrong.text);
+    }
+    free(text);
+    fclose(file);
+    return ok;
+}
+
+/* The next rule from `i` on that refuses the case; the count: none. A rule may say `!(sm=90)`, so
+ * an unknown version or architecture has no rules. */
+static size_t next(const facts_callers *callers, size_t i, const facts_subject *subject)
+{
+    if (!subject->cudnn || !subject->sm)
+        return callers->count;
+    while (i < callers->count && !facts_predicate_holds(callers->at[i].refuses, subject))
+        i++;
+    return i;
+}
+
+void facts_callers_lines(facts_text *out, const char *prefix, const facts_callers *callers,
+                         const facts_subject *subject)
+{
+    const char *project = "";
+    size_t shown = 0;
+    for (size_t i = next(callers, 0, subject); i < callers->count;
+         i = next(callers, i + 1, subject)) {
+        const facts_caller *at = &callers->at[i];
+        const bool first = strcmp(project, text_of(at, "project")) != 0;
+        shown = first ? 1 : shown + 1;
+        if (first)
+            facts_text_format(out, "%s%s%s %s refuses it before cuDNN sees it: %s (%s)",
+                              *project ? "\n" : "", prefix, text_of(at, "project"),
+                              text_of(at, "version"), text_of(at, "says"), text_of(at, "rule"));
+        else if (shown <= RULES_SHOWN)
+            facts_text_format(out, "%s%s", shown == 2 ? "; also " : ", ", text_of(at, "rule"));
+        project = text_of(at, "project");
+    }
+    facts_text_puts(out, *project ? "\n" : "");
+}
+
+void facts_callers_member(facts_text *out, const facts_callers *callers,
+                          const facts_subject *subject)
+{
+    static const char *const texts[] = { "project", "version", "rule", "says", "kind", "note" };
+    bool any = false;
+    facts_text_puts(out, "\"callers\":[");
+    for (size_t i = next(callers, 0, subject); i < callers->count;
+         i = next(callers, i + 1, subject)) {
+        facts_text_puts(out, any ? ",{" : "{");
+        for (size_t key = 0; key < sizeof texts / sizeof *texts; key++)
+            if (*text_of(&callers->at[i], texts[key]))
+                facts_text_member(out, texts[key], text_of(&callers->at[i], texts[key]));
+        facts_text_close(out);
+        any = true;
+    }
+    facts_text_puts(out, "],");
+}
+
+const char *facts_callers_saying(const facts_callers *callers, const char *line)
+{
+    for (size_t i = 0; i < callers->count; i++) {
+        const char *begin = strchr(text_of(&callers->at[i], "says"), '"'),
+                   *end = begin ? strchr(begin + 1, '"') : NULL;
+        const size_t letters = end ? (size_t)(end - begin - 1) : 0;
+        if (letters >= LEAST_QUOTE && memmem(line, strlen(line), begin + 1, letters))
+            return text_of(&callers->at[i], "rule");
+    }
+    return NULL;
+}
+
+void facts_callers_free(facts_callers *callers)
+{
+    for (size_t i = 0; i < callers->count; i++) {
+        facts_predicate_destroy(callers->at[i].refuses);
+        json_decref(callers->at[i].said);
+    }
+    free(callers->at);
+    *callers = (facts_callers){ 0 };
+}
