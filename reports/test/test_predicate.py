@@ -1,13 +1,14 @@
+import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
 import support
-import keys_from_header
 
-from facts_reports.read import cases, predicate
+from facts_reports.read import cases, features, predicate
 
 
 def lines():
@@ -95,14 +96,35 @@ mask=none & window=inf:inf; engine=auto & scale=auto; stride!=dense & d.qk!=d.v"
 
 
 class Keys(unittest.TestCase):
-    @unittest.skipUnless(keys_from_header.HEADER.exists(), "the harness's keys are not here")
-    def test_defaults_are_those_of_the_harness(self):
-        why = "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/read/keys.json"
-        self.assertEqual(cases.key_table(), keys_from_header.from_sources(), why)
-
     def test_names_are_read_with_their_defaults(self):
-        said = cases.parse("pass=bwd dtype=f16 h=16/4 s=1/777 d=192/128")
-        keys = "h.q h.k h.v s.q s.kv d.qk d.v b fill out"
+        said = cases.parse("pass=bwd dtype=f16 h=16/4 s=1/777 d=192/128 bias=bool:11ss")
+        keys = "h.q h.k h.v s.q s.kv d.qk d.v b fill out bias_fill"
         found = " ".join(cases.value_of(said, key) for key in keys.split())
-        self.assertEqual(found, "16 4 4 1 777 192 128 2 gauss f16")
+        self.assertEqual(found, "16 4 4 1 777 192 128 2 gauss f16 random")
         self.assertTrue(all(re.fullmatch(r"[a-z_]+", k) for k in cases.defaults()))
+
+    def test_every_slice_is_one_of_attention(self):
+        slices = [where for axis in features._SPELLED.values() for _, where in axis]
+        for where in slices + [where for _, _, where in features._HEAT]:
+            self.assertTrue(features._tree(where), where)
+        self.assertLessEqual({key for _, key in features._BY_VALUE}, set(cases.defaults()))
+
+    def test_another_operation_brings_its_keys(self):
+        rows = [{"key": "rows", "default": "4", "number": True}, {"key": "data", "default": "big"}]
+        program = """if True:
+            from facts_reports.read import cases, features, predicate
+            column = cases.Columns(["rows=3", "rows=5 data=small"])
+            print(predicate.holding(predicate.parse("rows>=4 & data=small"), column))
+            print(features.of(column), cases.query_keys()[:3])"""
+        found = subprocess.run(
+            [sys.executable, "-c", program],
+            env={
+                **os.environ,
+                "FACTS_KEYS": json.dumps(rows),
+                "PYTHONPATH": str(support.HERE.parent),
+            },
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(found.stderr, "")
+        self.assertEqual(found.stdout, "[False, True]\n([], []) ['rows', 'data', 'cudnn']\n")

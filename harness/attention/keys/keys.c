@@ -18,10 +18,42 @@
      : (key) == FACTS_KEY_D ? "1 or more, or Q/V: d=192/128"                                       \
                             : NULL)
 
+/* Defaults that other keys decide. The mx types are formats of inputs: what comes out of them is bf16, and dO is quantised as Q. */
+#define END { .other = FACTS_NO_KEY }
+static const facts_key_default of_type[] = { { FACTS_KEY_DTYPE, "mx*", "bf16" },
+                                             { .other = FACTS_KEY_DTYPE },
+                                             END };
+static const facts_key_default of_bias_type[] = { { FACTS_KEY_DTYPE, "e*", "bf16" },
+                                                  { FACTS_KEY_DTYPE, "mx*", "bf16" },
+                                                  { .other = FACTS_KEY_DTYPE },
+                                                  END };
+static const facts_key_default of_do_type[] = { { FACTS_KEY_DTYPE, "mxe4m3", "mxe4m3" },
+                                                { FACTS_KEY_DTYPE, "mxe5m2", "mxe5m2" },
+                                                { .other = FACTS_KEY_OUT },
+                                                END };
+static const facts_key_default of_layout[] = { { .other = FACTS_KEY_LAYOUT }, END };
+static const facts_key_default of_stats[] = { { FACTS_KEY_Q, "t*", "th1" }, END };
+static const facts_key_default of_bias_fill[] = { { FACTS_KEY_BIAS, "bool:*", "random" }, END };
+static const facts_key_default of_window[] = { { FACTS_KEY_MASK, "causal*", "inf:0" }, END };
+static const facts_key_default of_align[] = { { FACTS_KEY_MASK, "causal_br", "br" }, END };
+static const facts_key_default of_want[] = { { FACTS_KEY_PASS, "bwd", "stats" }, END };
+#define DEFAULTS(key)                                                                              \
+    ((key) == FACTS_KEY_OUT || (key) == FACTS_KEY_GRAD                      ? of_type              \
+     : (key) == FACTS_KEY_BIAS_DTYPE                                        ? of_bias_type         \
+     : (key) == FACTS_KEY_DO_DTYPE                                          ? of_do_type           \
+     : (key) == FACTS_KEY_Q || (key) == FACTS_KEY_K || (key) == FACTS_KEY_V ? of_layout            \
+     : (key) == FACTS_KEY_STATS                                             ? of_stats             \
+     : (key) == FACTS_KEY_BIAS_FILL                                         ? of_bias_fill         \
+     : (key) == FACTS_KEY_WINDOW                                            ? of_window            \
+     : (key) == FACTS_KEY_ALIGN                                             ? of_align             \
+     : (key) == FACTS_KEY_WANT                                              ? of_want              \
+                                                                            : NULL)
+
 #define AS_ROW(symbol, word_, kind, allowed_, otherwise_, help_)                                   \
     [FACTS_KEY_##symbol] = { .word = word_,                                                        \
                              .allowed = allowed_,                                                  \
                              .otherwise = otherwise_,                                              \
+                             .defaults = DEFAULTS(FACTS_KEY_##symbol),                             \
                              .help = help_,                                                        \
                              .parts = PARTS(FACTS_KEY_##symbol),                                   \
                              FORM_##kind },

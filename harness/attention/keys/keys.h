@@ -5,7 +5,7 @@
  *   KIND     WORD, RATIO or SET (language.h); LENS a template, or lengths (256+0x3/256+1x3); LAYOUT a layout of Q, K and V, one word
  *            or Q's and K/V's joined by _; STRIDE dense, or forms joined by ;; KNOBS none, or name:value joined by +, sorted by name
  *   allowed  templates (language.h)
- *   default  what absence means; for some keys it follows from others (normal_form.c)
+ *   default  what absence means; for some keys others decide it (keys.c)
  */
 #ifndef FACTS_KEYS_H
 #define FACTS_KEYS_H

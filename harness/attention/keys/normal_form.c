@@ -25,66 +25,15 @@ static const char *const layout_words[] = { "bshd",  "sbhd",  "bhsd",  "bs3hd", 
                                             "sbh3d", "bs2hd", "sb2hd", "bsh2d", "sbh2d", "thd",
                                             "t3hd",  "th3d",  "t2hd",  "th2d" };
 
-static const char *default_layout(const facts_draft *draft, facts_key key)
+const char *facts_follows(facts_key key, const char *value)
 {
     facts_layout layout;
-    if (!facts_layout_read(facts_span_of(facts_draft_get(draft, FACTS_KEY_LAYOUT)), &layout))
+    if (key != FACTS_KEY_Q && key != FACTS_KEY_K && key != FACTS_KEY_V)
+        return value;
+    if (!facts_layout_read(facts_span_of(value), &layout))
         return layout_words[0];
     facts_span word = key == FACTS_KEY_Q ? layout.q : key == FACTS_KEY_K ? layout.k : layout.v;
     return static_word(layout_words, sizeof layout_words / sizeof *layout_words, word);
-}
-
-/* Types that follow dtype. The mx types are formats of inputs only: what comes out of them is bf16.
- */
-static const char *default_type(const char *dtype, facts_key key)
-{
-    static const char *const types[] = { "bf16", "f16", "f32", "e4m3", "e5m2" };
-    bool eight = key == FACTS_KEY_BIAS_DTYPE && dtype[0] == 'e';
-    return eight ? types[0]
-                 : static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
-}
-
-/* Of a block-scaled type dO is quantised as Q is. */
-static const char *default_do_type(const facts_draft *draft)
-{
-    static const char *const types[] = { "mxe4m3", "mxe5m2" };
-    const char *dtype = facts_draft_get(draft, FACTS_KEY_DTYPE);
-    if (dtype[0] == 'm')
-        return static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
-    return default_type(facts_draft_get(draft, FACTS_KEY_OUT), FACTS_KEY_OUT);
-}
-
-const char *facts_otherwise(const facts_draft *draft, facts_key key)
-{
-    switch (key) {
-    case FACTS_KEY_OUT:
-    case FACTS_KEY_GRAD:
-    case FACTS_KEY_BIAS_DTYPE:
-        return default_type(facts_draft_get(draft, FACTS_KEY_DTYPE), key);
-    case FACTS_KEY_DO_DTYPE:
-        return default_do_type(draft);
-    case FACTS_KEY_Q:
-    case FACTS_KEY_K:
-    case FACTS_KEY_V:
-        return default_layout(draft, key);
-    case FACTS_KEY_STATS:
-        return facts_draft_get(draft, FACTS_KEY_Q)[0] == 't' ? "th1" : "bhs1";
-    case FACTS_KEY_BIAS_FILL:
-        return strncmp(facts_draft_get(draft, FACTS_KEY_BIAS), "bool:", 5) == 0
-                   ? "random"
-                   : facts_keys[key].otherwise;
-    case FACTS_KEY_WINDOW:
-        return is(draft->value[FACTS_KEY_MASK], "causal") ||
-                       is(draft->value[FACTS_KEY_MASK], "causal_br")
-                   ? "inf:0"
-                   : "inf:inf";
-    case FACTS_KEY_ALIGN:
-        return is(draft->value[FACTS_KEY_MASK], "causal_br") ? "br" : "tl";
-    case FACTS_KEY_WANT:
-        return is(draft->value[FACTS_KEY_PASS], "bwd") ? "stats" : "none";
-    default:
-        return facts_keys[key].otherwise;
-    }
 }
 
 /* One band, one spelling: causal and causal_br where they say it all, otherwise window and align.

@@ -10,10 +10,25 @@ facts_draft facts_draft_of(const facts_case *c)
     return draft;
 }
 
+/* Is it this value, or does it start as this one with * says? */
+static bool fits(const char *value, const char *when)
+{
+    const size_t letters = when ? strcspn(when, "*") : 0;
+    return !when || (strncmp(value, when, letters) == 0 && (when[letters] || !value[letters]));
+}
+
 const char *facts_draft_default(const facts_draft *draft, facts_key key)
 {
     const facts_language *language = draft->language;
-    return language->otherwise ? language->otherwise(draft, key) : language->keys[key].otherwise;
+    const facts_key_default *of = language->keys[key].defaults;
+    for (; of && of->other != FACTS_NO_KEY; of++) {
+        const char *value = facts_draft_get(draft, of->other);
+        if (fits(value, of->when))
+            return of->otherwise       ? of->otherwise
+                   : language->follows ? language->follows(key, value)
+                                       : value;
+    }
+    return language->keys[key].otherwise;
 }
 
 const char *facts_draft_get(const facts_draft *draft, facts_key key)

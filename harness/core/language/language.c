@@ -11,6 +11,16 @@ facts_key facts_key_find(const facts_language *language, const char *word, size_
     return FACTS_NO_KEY;
 }
 
+bool facts_key_is_number(const facts_key_row *row)
+{
+    facts_span rest = facts_span_of(row->allowed), template;
+    while ((template = facts_span_word(&rest)).length > 0) {
+        if (template.length == 1 && strchr("NMXP", template.at[0]) != NULL)
+            return row->form == FACTS_FORM_WORD && row->read == NULL;
+    }
+    return false;
+}
+
 int facts_key_allowed_letters(const facts_key_row *row)
 {
     return (int)facts_span_trim(facts_span_of(row->allowed)).length;

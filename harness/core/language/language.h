@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "words/case_text.h"
 
 #define FACTS_KEYS_MOST 96 /* of one language */
@@ -26,12 +28,21 @@ typedef enum facts_value_form {
     FACTS_FORM_SET    /* templates joined by +, in the order of `allowed` */
 } facts_value_form;
 
+/* What absence of a key means where another key decides it. The first entry of a key's list that fits counts; the table's default
+ * ends the list. */
+typedef struct facts_key_default {
+    facts_key other;       /* FACTS_NO_KEY: the end */
+    const char *when;      /* the value of `other`, or how it starts and *; NULL: any */
+    const char *otherwise; /* NULL: as `other` */
+} facts_key_default;
+
 typedef struct facts_key_row {
     const char *word;
     /* Templates, separated by spaces. Lower-case letters stand for themselves; N an integer, M one above 0, L an integer or inf,
      * X a number, P a probability. */
     const char *allowed;
-    const char *otherwise; /* the default */
+    const char *otherwise;             /* the default */
+    const facts_key_default *defaults; /* where other keys decide it; NULL: nowhere */
     const char *help;
     facts_value_form form;
     const char *parts; /* of a ratio, for errors: "1 or more, or Q/KV: h=8/2" */
@@ -56,8 +67,8 @@ typedef struct facts_language {
     const facts_key_part *parts;
     size_t part_count;
     const char *backends; /* who may answer, for predicates; separated by blanks */
-    /* What absence of a key means where other keys decide that. NULL: the table's default. */
-    const char *(*otherwise)(const struct facts_draft *draft, facts_key key);
+    /* What of the value of another key a key takes that follows it. NULL: all of it. */
+    const char *(*follows)(facts_key key, const char *value);
     /* Replaces two spellings of one setting by one. Returns NULL, or why the values contradict each other, with the key in *at. */
     const char *(*normalise)(struct facts_draft *draft, facts_key *at);
     /* Before `key` gets a new value: sets apart what normalise() joined. */
@@ -71,10 +82,16 @@ typedef struct facts_language {
 facts_key facts_key_find(const facts_language *language, const char *word, size_t length);
 /* The key that a misspelled word probably means; NULL if none is similar. */
 const char *facts_key_nearest(const facts_language *language, const char *word, size_t length);
+/* Do its values have an order? One of its templates is a bare number. */
+bool facts_key_is_number(const facts_key_row *row);
 /* The values that are allowed, without the blank at their end. */
 int facts_key_allowed_letters(const facts_key_row *row);
 /* Prints one key for people, with its values, default and help, or all keys (FACTS_NO_KEY). */
 void facts_keys_help(const facts_language *language, facts_key key, FILE *out);
+/* The table for programs: an array with an object for each key, in the order of names. `key`, `default`; if there are any `values`
+ * (the words that it may have), `parts` {word: index}, `when` [[other key, value or start*, default]], `follows` (another key);
+ * `number` if its values have an order. */
+json_t *facts_keys_json(const facts_language *language);
 
 /* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault when it is not a value of the
  * key. */

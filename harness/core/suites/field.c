@@ -28,17 +28,6 @@ static const facts_field results[] = { RESULT_LIST(AS_ROW) };
 
 static const char case_word[] = "case";
 
-/* Keys one of whose templates is a bare number. */
-static bool numeric(const facts_key_row *row)
-{
-    facts_span rest = facts_span_of(row->allowed), template;
-    while ((template = facts_span_word(&rest)).length > 0) {
-        if (template.length == 1 && strchr("NMXP", template.at[0]) != NULL)
-            return row->form == FACTS_FORM_WORD && row->read == NULL;
-    }
-    return false;
-}
-
 bool facts_field_find(const facts_language *language, facts_span word, facts_field *out,
                       char hint[FACTS_QUOTE_MAX])
 {
@@ -64,7 +53,8 @@ bool facts_field_find(const facts_language *language, facts_span word, facts_fie
         return true;
     facts_key key = facts_key_find(language, word.at, word.length);
     if (key != FACTS_NO_KEY) {
-        *out = (facts_field){ numeric(&language->keys[key]) ? FACTS_FIELD_NUMBER : FACTS_FIELD_KEY,
+        *out = (facts_field){ facts_key_is_number(&language->keys[key]) ? FACTS_FIELD_NUMBER
+                                                                        : FACTS_FIELD_KEY,
                               key,
                               0,
                               -1,

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <jansson.h>
 
 #include "keys/keys.h"
 #include "problem/case_problem.h"
@@ -86,6 +87,31 @@ Test(case, the_documentation_holds_the_table_that_the_program_prints)
     }
     free(table);
     free(text);
+}
+
+/* The reports read the same table from a file; FACTS_RENEW=1 writes it anew. */
+Test(case, the_reports_have_the_table_of_the_program)
+{
+    char path[4096];
+    json_t *table = facts_keys_json(&facts_attention_language);
+    snprintf(path, sizeof path, "%s/reports/facts_reports/read/keys.json", getenv("FACTS_SOURCE"));
+    json_t *file = json_load_file(path, 0, NULL);
+    if (getenv("FACTS_RENEW") != NULL && !json_equal(file, table)) {
+        FILE *out = fopen(path, "w");
+        size_t i;
+        json_t *row;
+        json_array_foreach(table, i, row)
+        {
+            fputs(i ? ",\n" : "[\n", out);
+            json_dumpf(row, out, 0);
+        }
+        fputs("\n]\n", out);
+        fclose(out);
+    } else {
+        cr_expect(json_equal(file, table), "%s is old; FACTS_RENEW=1 renews it", path);
+    }
+    json_decref(file);
+    json_decref(table);
 }
 
 Test(case, what_a_terminal_obeys_does_not_reach_it)

@@ -1,23 +1,31 @@
-"""Case names, read back: a name says only what is not default, so the defaults come from keys.json."""
+"""Case names, read back: a name says only what is not default, so the defaults come from the table of keys."""
 
 import json
+import os
 from functools import lru_cache
 from pathlib import Path
 
-# Keys whose value holds several numbers joined by "/" or ":": part -> place. A shorter value repeats its last number.
-PARTS = {
-    "h": {"q": 0, "k": 1, "kv": 1, "v": 2},
-    "s": {"q": 0, "kv": 1},
-    "d": {"qk": 0, "v": 1},
-    "window": {"left": 0, "right": 1},
-}
+# Keys that only older records name: the key before them in a name, the key, its default, whether it is a number.
+_RETIRED = (
+    ("scales", "scale_format", "auto", False),
+    ("exec", "threads", "1", True),
+    ("threads", "workspace", "aligned", False),
+)
 # of a row, not of its case
 SUBJECT = "cudnn sm build backend grade verdict engine config class".split()
 
 
 @lru_cache(maxsize=1)
 def key_table():
-    return json.loads((Path(__file__).parent / "keys.json").read_text(encoding="utf-8"))
+    """The table of the program that called (FACTS_KEYS), or that of attention."""
+    text = os.environ.get("FACTS_KEYS") or (Path(__file__).parent / "keys.json").read_text(
+        encoding="utf-8"
+    )
+    rows = json.loads(text)
+    for before, key, default, is_number in _RETIRED:
+        for place in [i for i, row in enumerate(rows, 1) if row["key"] == before]:
+            rows.insert(place, {"key": key, "default": default, "number": is_number})
+    return rows
 
 
 @lru_cache(maxsize=1)
@@ -37,8 +45,12 @@ def _when():
 
 @lru_cache(maxsize=1)
 def parts():
-    """{'h.q': ('h', 0), ...}"""
-    return {f"{key}.{name}": (key, i) for key, names in PARTS.items() for name, i in names.items()}
+    """{'h.q': ('h', 0), ...}: the numbers that "/" or ":" separate in a value. A shorter value repeats its last one."""
+    return {
+        f"{row['key']}.{name}": (row["key"], i)
+        for row in key_table()
+        for name, i in row.get("parts", {}).items()
+    }
 
 
 def query_keys():

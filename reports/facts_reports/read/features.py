@@ -134,20 +134,29 @@ def _by_value(axis, key, column):
     return [Feature(axis, v, f"{key}={v}") for v in safe]
 
 
+def _tree(where):
+    """The tree of a slice; None: the cases have other keys, those of another operation."""
+    try:
+        return predicate.parse(where)
+    except predicate.PredicateError:
+        return None
+
+
 def of(column):
     """(features, names of axes that no case varies), for the distinct cases of a record: `column` is their cases.Columns."""
     found = {}
     for axis, slices in _SPELLED.items():
-        hits = []
-        for label, where in slices:
-            n = sum(predicate.holding(predicate.parse(where), column))
-            if n:
-                hits.append((n, Feature(axis, label, where)))
+        known = [(label, where, tree) for label, where in slices if (tree := _tree(where))]
+        hits = [
+            Feature(axis, label, where)
+            for label, where, tree in known
+            if any(predicate.holding(tree, column))
+        ]
         # One slice that holds everything says nothing.
-        found[axis] = [f for _, f in hits] if len(hits) > 1 else []
+        found |= {axis: hits if len(hits) > 1 else []} if known else {}
     for axis, key in _BY_VALUE:
-        found[axis] = _by_value(axis, key, column)
-    order = [*_ORDER, *(a for a in found if a not in _ORDER)]
+        found |= {axis: _by_value(axis, key, column)} if key in cases.defaults() else {}
+    order = [a for a in _ORDER if a in found] + [a for a in found if a not in _ORDER]
     return [f for axis in order for f in found[axis]], [axis for axis in order if not found[axis]]
 
 
@@ -155,7 +164,8 @@ def heat(column, found):
     """The features, those of the heat map marked; what only the heat map has comes last."""
     rows = {}
     for axis, label, where in _HEAT:
-        inside = predicate.holding(predicate.parse(where), column)
+        tree = _tree(where)
+        inside = predicate.holding(tree, column) if tree else []
         if any(inside):
             rows[axis, label, where] = (len(rows) + 1, _packed(inside))
     marked = [
