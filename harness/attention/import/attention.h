@@ -49,7 +49,10 @@ typedef struct facts_import_bound {
 } facts_import_bound;
 
 typedef struct facts_import_attention {
-    bool backward, unified, single; /* single: softmax and bands as one operation each */
+    const facts_import_graph *graph;
+    const facts_import_operation *node; /* of cudnn-frontend; NULL: the graph has cuDNN's operations
+                                         */
+    bool backward, unified, single;     /* single: softmax and bands as one operation each */
     bool has[FACTS_IMPORT_ROLES];
     facts_import_tensor part[FACTS_IMPORT_ROLES]; /* copies in the order b,h,s,d; names live as long
                                                      as their graph */

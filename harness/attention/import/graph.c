@@ -63,6 +63,7 @@ static bool read_shape(facts_import_tensor *t, const json_t *json, facts_error *
         !read_numbers(t->stride, &strides, json_object_get(json, "stride"), 0) ||
         (strides != t->rank && strides != 0))
         return say(error, "sizes and strides that are none, of tensor", t->name);
+    t->strided = t->rank > 0 && strides == t->rank;
     return true;
 }
 
@@ -99,7 +100,7 @@ int facts_import_tensor_named(const facts_import_graph *g, const char *name)
     return -1;
 }
 
-static const char *string_of(const json_t *object, const char *key)
+const char *facts_import_word(const json_t *object, const char *key)
 {
     const char *word = json_string_value(json_object_get(object, key));
     return word != NULL ? word : "";
@@ -109,22 +110,26 @@ static const char *string_of(const json_t *object, const char *key)
 static bool read_backend_tensor(facts_import_graph *g, const json_t *json, int depth, int *place,
                                 facts_error *error)
 {
-    const char *name = string_of(json, "name");
+    const char *name = facts_import_word(json, "name");
     if (name[0] == '\0' || depth > 1)
         return say(error, "a tensor without a name", "");
     *place = facts_import_tensor_named(g, name);
-    if (*place >= 0)
-        return true; /* offsets stand in every tensor that has them */
+    if (*place >= 0) /* offsets stand in every tensor that has them */
+        return json_equal(json, g->tensor[*place].json) ||
+               say(error, "the log describes a tensor in two ways:", name);
     if ((*place = add_tensor(g, name)) < 0)
         return say(error, "more tensors than an attention graph has", "");
     facts_import_tensor t = g->tensor[*place];
-    t.type = type_of(string_of(json, "dataType"));
+    t.json = json;
+    t.type = type_of(facts_import_word(json, "dataType"));
     t.is_virtual = json_is_true(json_object_get(json, "isVirtual"));
     t.by_value = json_is_true(json_object_get(json, "isByValue"));
-    t.reordered = strstr(string_of(json, "reordering"), "F8_128x4") != NULL;
+    t.reordered = strstr(facts_import_word(json, "reordering"), "F8_128x4") != NULL;
     const json_t *offsets = json_object_get(json, "isRagged");
     if (!read_shape(&t, json, error))
         return false;
+    if (!t.strided)
+        return say(error, "no sizes and strides of tensor", name);
     if (json_array_size(offsets) > 0 &&
         !read_backend_tensor(g, json_array_get(offsets, 0), depth + 1, &t.ragged, error))
         return false;
@@ -179,6 +184,7 @@ static bool read_backend(facts_import_graph *g, const json_t *json, facts_error 
 {
     size_t i;
     json_t *each;
+    g->json = json;
     json_array_foreach(json_object_get(json, "tensors"), i, each)
     {
         int place;
@@ -191,10 +197,11 @@ static bool read_backend(facts_import_graph *g, const json_t *json, facts_error 
         if (op == NULL)
             return say(error, "more operations than an attention graph has", "");
         op->json = each;
-        read_kind(op, string_of(each, "operation"));
-        op->mode = without(without(string_of(each, "pointwiseMode"), "CUDNN_POINTWISE_"), "CUDNN_");
+        read_kind(op, facts_import_word(each, "operation"));
+        op->mode = without(without(facts_import_word(each, "pointwiseMode"), "CUDNN_POINTWISE_"),
+                           "CUDNN_");
         if (op->kind == FACTS_IMPORT_REDUCTION)
-            op->mode = without(string_of(each, "reductionOp"), "CUDNN_REDUCE_TENSOR_");
+            op->mode = without(facts_import_word(each, "reductionOp"), "CUDNN_REDUCE_TENSOR_");
         if (!read_ports(g, op, each))
             return say(error, "an operation with more places than any has:", op->word);
         int written = facts_import_written(op);
@@ -232,7 +239,7 @@ static bool read_frontend_tensor(facts_import_graph *g, const char *name, const 
                           : io);
     t->is_virtual = json_is_true(json_object_get(json, "is_virtual"));
     t->by_value = json_is_true(json_object_get(json, "is_pass_by_value"));
-    t->reordered = strstr(string_of(json, "reordering_type"), "F8_128x4") != NULL;
+    t->reordered = strstr(facts_import_word(json, "reordering_type"), "F8_128x4") != NULL;
     t->uid = json_integer_value(json_object_get(json, "uid"));
     t->has_value = facts_import_number(value, &t->value);
     t->multiplier = json_integer_value(json_object_get(json, "ragged_offset_multiplier"));
@@ -241,13 +248,15 @@ static bool read_frontend_tensor(facts_import_graph *g, const char *name, const 
     return read_shape(t, json, error);
 }
 
-/* Offsets are named by number and by name; the tensor itself may be there or not. */
-static void link_offsets(facts_import_graph *g, int at, const json_t *json)
+/* Offsets are named by number and by name; the tensor itself may be there or not. Numbers count in
+ * json_version 2.0 alone: before, a tensor without a number of its own has 0. */
+static void link_offsets(facts_import_graph *g, int at, const json_t *json, bool numbered)
 {
     const json_t *uid = json_object_get(json, "ragged_offset_uid");
-    int found = json_is_integer(uid) ? tensor_numbered(g, json_integer_value(uid)) : -1;
-    if (found < 0)
-        found = facts_import_tensor_named(g, string_of(json, "ragged_offset_name"));
+    int found = facts_import_tensor_named(g, facts_import_word(json, "ragged_offset_name")),
+        by_number = json_is_integer(uid) ? tensor_numbered(g, json_integer_value(uid)) : -1;
+    if (by_number >= 0 && (numbered || (found < 0 && json_integer_value(uid) != 0)))
+        found = by_number;
     if (found >= 0 && found != at)
         g->tensor[at].ragged = found;
 }
@@ -267,18 +276,18 @@ static bool read_frontend_tensors(facts_import_graph *g, const json_t *tensors, 
     }
     json_array_foreach(tensors, i, each)
     {
-        if (!read_frontend_tensor(g, string_of(each, "name"), each, io, error))
+        if (!read_frontend_tensor(g, facts_import_word(each, "name"), each, io, error))
             return false;
     }
-    json_object_foreach((json_t *)tensors, key, each) link_offsets(g, at++, each);
-    json_array_foreach(tensors, i, each) link_offsets(g, at++, each);
+    json_object_foreach((json_t *)tensors, key, each) link_offsets(g, at++, each, false);
+    json_array_foreach(tensors, i, each) link_offsets(g, at++, each, true);
     return true;
 }
 
 static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error *error)
 {
     const json_t *tensors = json_object_get(root, "tensors");
-    const char *io = string_of(json_object_get(root, "context"), "io_data_type");
+    const char *io = facts_import_word(json_object_get(root, "context"), "io_data_type");
     json_t *each;
     size_t i;
     if (!read_frontend_tensors(g, tensors, io, error))
@@ -289,7 +298,7 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
         if (op == NULL)
             return say(error, "more operations than an attention graph has", "");
         op->json = each;
-        read_tag(op, string_of(each, "tag"));
+        read_tag(op, facts_import_word(each, "tag"));
         if (!read_ports(g, op, json_object_get(each, "inputs")) ||
             !read_ports(g, op, json_object_get(each, "outputs")))
             return say(error, "an operation with more places than any has:", op->word);

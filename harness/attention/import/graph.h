@@ -27,10 +27,12 @@ typedef enum facts_import_type {
 
 typedef struct facts_import_tensor {
     const char *name; /* lives as long as the graph */
-    int64_t uid;      /* cudnn-frontend's */
+    const json_t *json;
+    int64_t uid; /* cudnn-frontend's */
     facts_import_type type;
     int rank;                  /* 0: sizes and strides are unknown */
     int64_t dim[4], stride[4]; /* of a rank below 4 the rest is 1 */
+    bool strided;              /* strides are known too */
     bool is_virtual, by_value, reordered;
     int ragged; /* the tensor of its offsets; -1: not ragged; -2: ragged, but the offsets are
                    unknown */
@@ -73,6 +75,7 @@ typedef struct facts_import_operation {
 
 typedef struct facts_import_graph {
     json_t *root;                /* owned */
+    const json_t *json;          /* cuDNN's operationGraph; lives as long as the root */
     bool frontend;               /* nodes of cudnn-frontend */
     int cudnn, frontend_version; /* 92000, 11800; 0: unknown */
     int tensor_count, operation_count;
@@ -92,6 +95,8 @@ bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation
 /* Reads a number of either format: cudnn-frontend 1.20 and newer write a float as the eight hex
  * digits of its bits. False: it is no number. */
 bool facts_import_number(const json_t *json, double *out);
+/* A member that is a string; "". */
+const char *facts_import_word(const json_t *object, const char *key);
 /* The tensor in a place of an operation; -1. */
 int facts_import_port_of(const facts_import_operation *operation, const char *name);
 /* The tensor of that name; -1. */

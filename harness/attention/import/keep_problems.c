@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "fields.h"
 #include "reading.h"
 #include "words/case_text.h"
 
@@ -119,13 +120,17 @@ facts_import_thread *facts_import_thread_named(facts_import *m, const char *name
 
 /* A graph becomes a problem, or a sentence about why not. Returns the problem, or
  * FACTS_IMPORT_NO_PROBLEM. */
-static int add_attention(facts_import *m, const facts_import_graph *graph,
+static int add_attention(facts_import *m, const facts_import_graph *part,
                          const facts_import_attention *attention, size_t line)
 {
     facts_case c;
-    facts_import_notes notes;
+    facts_import_notes notes = { 0 };
+    const facts_import_graph *graph = attention->graph;
     facts_error error = { .line = 0 };
     char name[FACTS_NAME_MAX];
+    facts_import_fields(&notes, graph);
+    if (part != NULL)
+        facts_import_fields(&notes, part);
     if (!facts_import_case(&c, &notes, attention, &error)) {
         facts_import_say_unread(m, line, error.text);
         return FACTS_IMPORT_NO_PROBLEM;
@@ -157,13 +162,12 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
         t->problem = FACTS_IMPORT_NO_PROBLEM;
         return;
     }
-    facts_import_found found =
-        facts_import_recognise(&attention, &graph, t->has_part ? &t->part : NULL, &error);
-    bool alone = !t->has_part;
-    facts_import_forget_part(t);
+    const facts_import_graph *part = t->has_part ? &t->part : NULL;
+    facts_import_found found = facts_import_recognise(&attention, &graph, part, &error);
+    bool alone = part == NULL;
     int at = FACTS_IMPORT_NO_PROBLEM;
     if (found == FACTS_IMPORT_FOUND)
-        at = add_attention(m, &graph, &attention, line);
+        at = add_attention(m, part, &attention, line);
     else if (found == FACTS_IMPORT_UNREAD)
         facts_import_say_unread(m, line, error.text);
     else if (found == FACTS_IMPORT_NO_ATTENTION)
@@ -171,6 +175,7 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
     if (at >= 0)
         m->problem[at].seen++;
     t->problem = at;
+    facts_import_forget_part(t);
     if (found == FACTS_IMPORT_PART) {
         t->part = graph;
         t->has_part = true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree.h"
 #include "keys/layout_word.h"
 #include "problem/case_problem.h"
 #include "problem/storage.h"
@@ -18,26 +19,6 @@ static const char *const three_words[] = { "bs3hd", "sb3hd", "bsh3d", "sbh3d" },
                          *const three_packed[] = { "t3hd", "th3d" };
 static const char *const two_words[] = { "bs2hd", "sb2hd", "bsh2d", "sbh2d" },
                          *const two_packed[] = { "t2hd", "th2d" };
-
-/* The tensors of a case that a graph names, with their words in stride=. */
-static const struct placed {
-    facts_import_role role;
-    facts_tensor_id id;
-    const char *word;
-} placed[] = { { FACTS_IMPORT_ROLE_Q, FACTS_TENSOR_Q, "q" },
-               { FACTS_IMPORT_ROLE_K, FACTS_TENSOR_K, "k" },
-               { FACTS_IMPORT_ROLE_V, FACTS_TENSOR_V, "v" },
-               { FACTS_IMPORT_ROLE_O, FACTS_TENSOR_O, "o" },
-               { FACTS_IMPORT_ROLE_STATS, FACTS_TENSOR_STATS, "stats" },
-               { FACTS_IMPORT_ROLE_MAX, FACTS_TENSOR_MAX, "stats" },
-               { FACTS_IMPORT_ROLE_SUM_EXP, FACTS_TENSOR_SUM_EXP, "stats" },
-               { FACTS_IMPORT_ROLE_DO, FACTS_TENSOR_DO, "do" },
-               { FACTS_IMPORT_ROLE_DQ, FACTS_TENSOR_DQ, "dq" },
-               { FACTS_IMPORT_ROLE_DK, FACTS_TENSOR_DK, "dk" },
-               { FACTS_IMPORT_ROLE_DV, FACTS_TENSOR_DV, "dv" },
-               { FACTS_IMPORT_ROLE_BIAS, FACTS_TENSOR_BIAS, "bias" },
-               { FACTS_IMPORT_ROLE_DBIAS, FACTS_TENSOR_DBIAS, "dbias" } };
-enum { PLACED = sizeof placed / sizeof *placed };
 
 /* The case in the making. */
 typedef struct shaping {
@@ -212,7 +193,7 @@ static bool try_case(shaping *s, facts_case *out, const char *text, facts_error 
     return facts_problem_resolve(s->problem, out, error) == FACTS_RESOLVED;
 }
 
-static bool fits(const shaping *s, const struct placed *p)
+static bool fits(const shaping *s, const facts_import_placed *p)
 {
     const facts_tensor *is = &s->problem->tensor[p->id];
     const facts_import_tensor *t = &s->a->part[p->role];
@@ -222,8 +203,9 @@ static bool fits(const shaping *s, const struct placed *p)
 
 static bool fits_word(const shaping *s, const char *word)
 {
-    for (int i = 0; i < PLACED; i++)
-        if (strcmp(placed[i].word, word) == 0 && !fits(s, &placed[i]))
+    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
+        if (strcmp(facts_import_placed_tensors[i].word, word) == 0 &&
+            !fits(s, &facts_import_placed_tensors[i]))
             return false;
     return true;
 }
@@ -383,9 +365,10 @@ static void shape_sums(shaping *s)
 
 static bool refuse_strides(const shaping *s, const char *word, facts_error *error)
 {
-    for (int i = 0; i < PLACED; i++)
-        if (strcmp(placed[i].word, word) == 0 && s->a->has[placed[i].role]) {
-            const facts_import_tensor *t = part(s, placed[i].role);
+    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
+        if (strcmp(facts_import_placed_tensors[i].word, word) == 0 &&
+            s->a->has[facts_import_placed_tensors[i].role]) {
+            const facts_import_tensor *t = part(s, facts_import_placed_tensors[i].role);
             snprintf(error->text, sizeof error->text,
                      "no layout has %s with sizes %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
                      " and strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
@@ -407,9 +390,9 @@ static bool shape_outputs(shaping *s, facts_case *out, const char *text, facts_e
     bool gradients = fits_word(s, "dq") && fits_word(s, "dk") && fits_word(s, "dv");
     if (!gradients && (!shape_gradients(s) || !try_case(s, out, text, error)))
         return error->text[0] != '\0' ? false : refuse_strides(s, "dq", error);
-    for (int i = 0; i < PLACED; i++)
-        if (!fits(s, &placed[i]))
-            return refuse_strides(s, placed[i].word, error);
+    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
+        if (!fits(s, &facts_import_placed_tensors[i]))
+            return refuse_strides(s, facts_import_placed_tensors[i].word, error);
     return true;
 }
 
@@ -433,14 +416,15 @@ static bool shape(shaping *s, facts_case *out, const char *text, facts_error *er
         return false;
     if (s->gap_of_all == 0)
         return shape_outputs(s, out, text, error);
-    for (int i = 0; i < PLACED; i++)
-        if (!fits(s, &placed[i]))
-            return refuse_strides(s, placed[i].word, error);
+    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
+        if (!fits(s, &facts_import_placed_tensors[i]))
+            return refuse_strides(s, facts_import_placed_tensors[i].word, error);
     return true;
 }
 
-bool facts_import_layouts(facts_case *out, const facts_import_attention *attention,
-                          const char *text, facts_error *error)
+bool facts_import_layouts(facts_case *out, facts_import_notes *notes,
+                          const facts_import_attention *attention, const char *text,
+                          facts_error *error)
 {
     facts_problem *problem = calloc(1, sizeof *problem);
     facts_import_attention one_row = *attention;
@@ -464,6 +448,7 @@ bool facts_import_layouts(facts_case *out, const facts_import_attention *attenti
         s = fresh;
         ok = shape(&s, out, text, error);
     }
+    ok = ok && facts_import_agree(notes, attention, problem, error);
     free(problem);
     return ok;
 }

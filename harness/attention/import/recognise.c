@@ -146,6 +146,9 @@ static bool read_padding(search *s, const facts_import_operation *op)
     if (!is_pointwise(one, "CMP_LT") || !is_pointwise(other, "CMP_LT"))
         return false;
     const facts_import_operation *both[2] = { one, other };
+    if (side_of(s, facts_import_port_of(one, "X")).axis ==
+        side_of(s, facts_import_port_of(other, "X")).axis)
+        return false;
     for (int i = 0; i < 2; i++) {
         int axis = side_of(s, facts_import_port_of(both[i], "X")).axis,
             lengths = facts_import_port_of(both[i], "B");
@@ -277,7 +280,9 @@ static int read_softmax(search *s, const facts_import_operation *division)
     for (int i = 0; largest != NULL && is_pointwise(largest, "MAX") && i < largest->port_count; i++)
         if (writer(s, largest->port[i].tensor) == NULL)
             take(s, FACTS_IMPORT_ROLE_SINK, largest->port[i].tensor, false);
-    if (max < 0 || largest == NULL)
+    const facts_import_operation *total = writer(s, sum);
+    if (max < 0 || largest == NULL || total == NULL ||
+        (largest->kind != FACTS_IMPORT_REDUCTION && !is_pointwise(largest, "MAX")))
         return -1;
     if (!tensor(s, max)->is_virtual)
         take(s, FACTS_IMPORT_ROLE_MAX, max, false);
@@ -673,10 +678,12 @@ static bool is_word(const json_t *fields, const char *key, const char *word)
     return is != NULL && strcmp(is, word) == 0;
 }
 
-/* causal_mask, of the frontends that had it beside the bounds, is a right bound of 0. */
+/* causal_mask, of the frontends that had it beside the bounds, is a right bound of 0;
+ * sliding_window_length, of those without bounds, the left bound. */
 static void take_band(facts_import_attention *out, const json_t *fields)
 {
-    out->left = bound_of(fields, "left_bound");
+    const bool old = json_is_integer(json_object_get(fields, "sliding_window_length"));
+    out->left = bound_of(fields, old ? "sliding_window_length" : "left_bound");
     out->right = bound_of(fields, "right_bound");
     out->bottom_right = is_word(fields, "diagonal_alignment", "BOTTOM_RIGHT") ||
                         is_true(fields, "causal_mask_bottom_right");
@@ -707,10 +714,14 @@ static void take_shapes(facts_import_attention *out)
                                                                          : q;
         bool row = role == FACTS_IMPORT_ROLE_STATS || role == FACTS_IMPORT_ROLE_MAX ||
                    role == FACTS_IMPORT_ROLE_SUM_EXP;
-        if (!out->has[role] || t->rank != 0)
+        const bool output =
+            out->backward ? role >= FACTS_IMPORT_ROLE_DQ : role <= FACTS_IMPORT_ROLE_SUM_EXP;
+        if (!out->has[role] || t->strided || !output)
             continue;
-        memcpy(t->dim, like->dim, sizeof t->dim);
-        t->dim[3] = row                                                           ? 1
+        if (t->rank == 0)
+            memcpy(t->dim, like->dim, sizeof t->dim);
+        t->dim[3] = t->rank != 0                                                  ? t->dim[3]
+                    : row                                                         ? 1
                     : role == FACTS_IMPORT_ROLE_O || role == FACTS_IMPORT_ROLE_DO ? v->dim[3]
                                                                                   : like->dim[3];
         /* A dimension of 0 or below is refused later; here it must not end the arithmetic. */
@@ -718,6 +729,7 @@ static void take_shapes(facts_import_attention *out)
              d >= 0 && t->dim[d] > 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
             t->stride[d] = run;
         t->rank = 4;
+        t->strided = true;
         if (row && t->type == FACTS_IMPORT_TYPE_OTHER)
             t->type = FACTS_IMPORT_F32;
     }
@@ -731,6 +743,7 @@ static bool recognise_node(search *s, const facts_import_operation *op)
     facts_import_attention *out = s->out;
     const json_t *fields = op->json, *scale = json_object_get(fields, "attn_scale_value"),
                  *most = json_object_get(fields, "max_seq_len_kv");
+    out->node = op;
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, names);
     take_scale(out);
@@ -797,6 +810,8 @@ static bool walk_inside(search *s, const facts_import_graph *inside, const json_
     };
     int from = facts_import_tensor_named(inside, last),
         until = facts_import_tensor_named(inside, in);
+    if ((json_is_integer(output) && from < 0) || (json_is_integer(input) && until < 0))
+        return refuse(s->error, "the score graph does not have the tensor", from < 0 ? last : in);
     for (int t = 0; from < 0 && t < inside->tensor_count;
          t++) { /* absent: a tensor that no operation reads or writes */
         bool read = false;
@@ -883,7 +898,9 @@ facts_import_found facts_import_recognise(facts_import_attention *out,
                                           const facts_import_graph *graph,
                                           const facts_import_graph *part, facts_error *error)
 {
-    *out = (facts_import_attention){ .offsets = FACTS_IMPORT_TYPE_OTHER, .rescale = -1 };
+    *out = (facts_import_attention){ .graph = graph,
+                                     .offsets = FACTS_IMPORT_TYPE_OTHER,
+                                     .rescale = -1 };
     *error = (facts_error){ .line = 0 };
     search s = { .graph = graph, .out = out, .error = error, .row_max = -1, .row_sum = -1 };
     const facts_import_operation *one = NULL;
@@ -920,6 +937,10 @@ facts_import_found facts_import_recognise(facts_import_attention *out,
                                                    FACTS_IMPORT_ROLE_DK, FACTS_IMPORT_ROLE_DV };
     if (ok && !out->has[FACTS_IMPORT_ROLE_O])
         ok = refuse(error, "attention without O", "");
+    for (facts_import_role role = 0; ok && role <= FACTS_IMPORT_ROLE_DBIAS; role++)
+        if (out->has[role] && !out->part[role].strided)
+            ok = refuse(error, "the log does not have the sizes and strides of",
+                        out->part[role].name);
     for (size_t i = 0; ok && out->backward && i < sizeof gradients / sizeof *gradients; i++)
         if (!out->has[gradients[i]])
             ok = refuse(error, "a backward without dO, dQ, dK or dV", "");

@@ -6,20 +6,11 @@
 #include <string.h>
 
 #include "attention.h"
+#include "fields.h"
 #include "layouts.h"
 #include "problem/storage.h"
 #include "tokens.h"
 #include "words/case_text.h"
-
-__attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes,
-                                                       const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (notes->count < FACTS_IMPORT_NOTES)
-        vsnprintf(notes->text[notes->count++], FACTS_IMPORT_NOTE, format, arguments);
-    va_end(arguments);
-}
 
 __attribute__((format(printf, 2, 3))) static bool refuse(facts_error *error, const char *format,
                                                          ...)
@@ -63,7 +54,7 @@ static const char *type_word(facts_import_type type, bool mx)
 static bool write_types(tokens *w, const facts_import_attention *a, facts_error *error)
 {
     const char *io = type_word(part(a, FACTS_IMPORT_ROLE_Q)->type, a->mx);
-    if (io == NULL)
+    if (io == NULL || (a->mx && strncmp(io, "mx", 2) != 0))
         return refuse(error, "a type of Q that no case has");
     add(w, "pass=%s dtype=%s", a->backward ? "bwd" : "fwd", io);
     const char *out =
@@ -101,7 +92,7 @@ static int64_t keys_of(const facts_import_attention *a, facts_import_notes *note
     if (!has(a, FACTS_IMPORT_ROLE_TABLE_V))
         return v->dim[2];
     int64_t keys = part(a, FACTS_IMPORT_ROLE_TABLE_K)->dim[2] * k->dim[2];
-    note(notes, "assuming that a page table is full: %" PRId64 " keys", keys);
+    facts_import_note(notes, "assuming that a page table is full: %" PRId64 " keys", keys);
     return keys;
 }
 
@@ -122,14 +113,16 @@ static void write_band(tokens *w, const facts_import_attention *a, int64_t keys,
     int64_t left = a->left.value, right = a->right.value;
     if (a->left.given && !a->left.known) {
         left = keys > 2 ? keys / 2 : 1;
-        note(notes, "the log does not contain the left bound; assuming %" PRId64, left);
+        facts_import_note(notes, "the log does not contain the left bound; assuming %" PRId64,
+                          left);
     }
     if (a->right.given && !a->right.known) {
         right = 1;
-        note(notes, "the log only says that the right bound is not 0; assuming 1");
+        facts_import_note(notes, "the log only says that the right bound is not 0; assuming 1");
     }
     if (a->left.given && !a->left.known && !a->right.given && !has(a, FACTS_IMPORT_ROLE_LEN_Q))
-        note(notes, "the log does not contain the corner of the left bound; assuming top-left");
+        facts_import_note(
+            notes, "the log does not contain the corner of the left bound; assuming top-left");
     if (!a->left.given && !a->right.given)
         return;
     if (!a->left.given && right == 0) {
@@ -210,12 +203,14 @@ static void write_dropout(tokens *w, const facts_import_attention *a, facts_impo
 {
     if (has(a, FACTS_IMPORT_ROLE_DROPOUT_MASK)) {
         add(w, "dropout=0.1 dropout_mask=1");
-        note(notes, "the log does not contain how much the given mask drops; assuming 0.1");
+        facts_import_note(notes,
+                          "the log does not contain how much the given mask drops; assuming 0.1");
     } else if (has(a, FACTS_IMPORT_ROLE_SEED)) {
         double p = a->dropout_known ? a->dropout : 0.1;
         char text[32];
         if (!a->dropout_known)
-            note(notes, "the log does not contain the dropout probability; assuming 0.1");
+            facts_import_note(notes,
+                              "the log does not contain the dropout probability; assuming 0.1");
         snprintf(text, sizeof text, "%.6g", p); /* the log has it as a float, or as one minus it */
         add(w, "dropout=%s", text);
         if (part(a, FACTS_IMPORT_ROLE_SEED)->type == FACTS_IMPORT_I32)
@@ -281,22 +276,22 @@ static void write_mod(tokens *w, const facts_import_attention *a, facts_import_n
     switch (a->mod) {
     case FACTS_IMPORT_MOD_SOFTCAP:
         add(w, "mod=softcap:30");
-        note(notes, "the log does not contain the cap of the scores; assuming 30");
+        facts_import_note(notes, "the log does not contain the cap of the scores; assuming 30");
         break;
     case FACTS_IMPORT_MOD_TEMPERATURE:
         add(w, "mod=temperature:2");
-        note(notes, "the log does not contain the temperature; assuming 2");
+        facts_import_note(notes, "the log does not contain the temperature; assuming 2");
         break;
     case FACTS_IMPORT_MOD_RELPOS:
         add(w, "mod=relpos");
         break;
     case FACTS_IMPORT_MOD_DOCUMENT:
         add(w, "mod=document:3");
-        note(notes, "the log does not contain the number of documents; assuming 3");
+        facts_import_note(notes, "the log does not contain the number of documents; assuming 3");
         break;
     case FACTS_IMPORT_MOD_PREFIX:
         add(w, "mod=prefix:64");
-        note(notes, "the log does not contain the length of the prefix; assuming 64");
+        facts_import_note(notes, "the log does not contain the length of the prefix; assuming 64");
         break;
     default:
         break;
@@ -348,8 +343,9 @@ static bool write_options(tokens *w, const facts_import_attention *a, facts_impo
     if (a->rescale >= 0)
         add(w, "rescale=%" PRId64, a->rescale);
     if (a->score_hidden)
-        note(notes,
-             "cuDNN's JSON does not contain masks and bias of a unified backward; assuming none");
+        facts_import_note(
+            notes,
+            "cuDNN's JSON does not contain masks and bias of a unified backward; assuming none");
     return true;
 }
 
@@ -357,9 +353,8 @@ bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_i
                        facts_error *error)
 {
     tokens w = { .between = ' ' };
-    *notes = (facts_import_notes){ 0 };
     if (!write_types(&w, a, error))
         return false;
     write_sizes(&w, a, notes);
-    return write_options(&w, a, notes, error) && facts_import_layouts(out, a, w.text, error);
+    return write_options(&w, a, notes, error) && facts_import_layouts(out, notes, a, w.text, error);
 }

@@ -93,6 +93,8 @@ class RoundTrip(e2e.TestCase):
         self.assertStatus(listed, 0)
         _, problems, rest = imported(self.log_of(name, cases))
         self.assertEqual(rest["unread"], [])
+        notes = [(row["case"], note) for row in problems for note in row["stand_ins"]]
+        self.assertEqual([one for one in notes if "not understood" in one[1]], [])
         found = [row["case"] for row in problems]
         self.assertEqual(found[0], e2e.CONTROL)
         self.assertEqual(found[1:], listed.out.splitlines())
