@@ -60,11 +60,9 @@ static void *other_thread(void *argument)
     return ask(*(example *)argument, "another thread, which has no guard") ? yes : NULL;
 }
 
-/* Under the guard: is it run by another backend, and right? Runs with the policy pushed, which is
- * popped however this returns. */
-static fattn_status guarded(void *argument)
+/* Under the guard: is it run by another backend, and right? */
+static fattn_status guarded(example e)
 {
-    example e = *(example *)argument;
     const fattn_problem problem = problem_of_shape();
     pthread_t thread;
     void *sees = NULL;
@@ -116,7 +114,10 @@ int main(int argc, char **argv)
     policy.rules = &rule; /* pushing copies the rule */
     policy.rule_count = 1;
 
-    const fattn_status status = fattn_policy_with(&policy, guarded, &e); /* push, guarded(), pop */
+    int depth;
+    CHECK(fattn_policy_push(&policy, &depth));
+    const fattn_status status = guarded(e);
+    fattn_policy_pop(depth);
     if (status != FATTN_OK)
         fprintf(stderr, "guarded: %s: %s\n", fattn_status_name(status), fattn_last_error());
 

@@ -283,20 +283,6 @@ static int mod(int which)
     return status;
 }
 
-static int mod_check(int unused)
-{
-    (void)unused;
-    static const int64_t extents[4] = { 1, HEADS, SEQ, SEQ };
-    static const void *const of[1] = { arrays[9] };
-    fattn_score_mod *m = NULL;
-    const fattn_status answered = create_soft(&m);
-    int status = made(answered, m);
-    if (status == FATTN_OK)
-        status = (int)fattn_score_mod_check(m, extents, of, 4, 1, 1e-6);
-    fattn_score_mod_destroy(m);
-    return status;
-}
-
 static int mod_planned(int unused)
 {
     (void)unused;
@@ -377,7 +363,6 @@ static const struct job {
     { "fattn_score_mod_softcap", mod, 1, false },
     { "fattn_score_mod_relative_position", mod, 2, false },
     { "fattn_score_mod_causal", mod, 3, false },
-    { "fattn_score_mod_check", mod_check, 0, false },
     { "fattn_plan_create with a score_mod", mod_planned, 0, false },
     { "fattn_descriptors", descriptors, 0, false },
     { "fref_forward", oracle, false, false },

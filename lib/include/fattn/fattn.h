@@ -250,10 +250,7 @@ fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem,
                            fattn_neighbour *out, size_t *count);
 
 /* cuDNN's numbers in words; "?" when unknown. Static strings. */
-const char *fattn_knob_name(int32_t type); /* "TILE_M" */
-bool fattn_knob_find(
-    int32_t *type,
-    const char *word); /* by its name in lower case, "tile_m"; false: there is none */
+const char *fattn_knob_name(int32_t type);          /* "TILE_M" */
 const char *fattn_numerical_note_name(int32_t bit); /* "TENSOR_CORE" */
 const char *fattn_behavior_note_name(int32_t bit);  /* "RUNTIME_COMPILATION" */
 

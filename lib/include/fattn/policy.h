@@ -75,11 +75,6 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth);
  * A depth that is not on the stack does nothing (0, below, or above fattn_policy_depth()). */
 void fattn_policy_pop(int depth);
 int fattn_policy_depth(void);
-/* push, body(argument), pop: restores the earlier stack, even if body leaves pushes behind or pops
- * too much. Returns the status of body, or of a failed push. */
-fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument),
-                               void *argument);
-
 /* The library's own rules. Static. Several may have one name: one rule for each engine and range of
  * versions. */
 size_t fattn_guard_count(void);

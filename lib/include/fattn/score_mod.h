@@ -104,13 +104,6 @@ const fattn_mod_tensor *fattn_score_mod_tensor(const fattn_score_mod *mod, size_
 fattn_status fattn_score_mod_evaluate(const fattn_score_mod *mod, double score,
                                       const int64_t at[4] /* b,h,row,key */,
                                       const void *const *tensors, double *value, double *slope);
-/* Is the user's own gradient the derived one, to `tolerance` relative, at `samples` random places
- * (seeded)? FATTN_OK when it is, or when none was given; FATTN_BAD_PROBLEM with the place, both
- * numbers and the recording's line otherwise. `tensors` as above. */
-fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t extents[4],
-                                   const void *const *tensors, int samples, uint64_t seed,
-                                   double tolerance);
-
 /* ---- ready modifications
  * -------------------------------------------------------------------------------------------------------
  */

@@ -29,23 +29,6 @@ const char *fattn_knob_name(int32_t type)
     return find(knobs, sizeof knobs / sizeof *knobs, type, "KNOB_TYPE_");
 }
 
-bool fattn_knob_find(int32_t *type, const char *word)
-{
-    const size_t prefix = strlen("KNOB_TYPE_");
-    for (size_t i = 0; word != NULL && i < sizeof knobs / sizeof *knobs; i++) {
-        const char *name = knobs[i].name + prefix;
-        size_t at = 0;
-        while (name[at] != '\0' &&
-               word[at] == (name[at] >= 'A' && name[at] <= 'Z' ? name[at] - 'A' + 'a' : name[at]))
-            at++;
-        if (name[at] == '\0' && word[at] == '\0') {
-            *type = knobs[i].value;
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *fattn_numerical_note_name(int32_t bit)
 {
     return find(numerical_notes, sizeof numerical_notes / sizeof *numerical_notes, bit,

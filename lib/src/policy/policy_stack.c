@@ -13,13 +13,10 @@
 #include "liars/lies.h"
 #include "rules.h"
 
-/* A pushed policy with all rules that apply with it. It never changes on a stack, so `with`
- * restores a stack by keeping a reference. It belongs to one thread, so its references need no
- * atomics. */
+/* A pushed policy. It belongs to one thread. */
 typedef struct frame {
-    struct frame *below; /* holds a reference */
-    int references, depth;
-    int order_count;
+    struct frame *below;
+    int depth, order_count;
     int32_t order[FATTN_BACKEND_COUNT];
     fattn__rule_list rules;  /* of this push alone */
     XXH128_hash_t rule_hash; /* of all rules, from the bottom up */
@@ -31,21 +28,13 @@ static _Thread_local frame *top;
  * -------------------------------------------------------------------------------------------------------
  */
 
-static frame *hold(frame *f)
+/* Frees a frame and returns the one below. */
+static frame *drop(frame *f)
 {
-    if (f != NULL)
-        f->references++;
-    return f;
-}
-
-static void release(frame *f)
-{
-    while (f != NULL && --f->references == 0) {
-        frame *below = f->below;
-        fattn__rules_free(&f->rules);
-        free(f);
-        f = below;
-    }
+    frame *below = f->below;
+    fattn__rules_free(&f->rules);
+    free(f);
+    return below;
 }
 
 /* A thread that ends with pushed policies frees their memory; nothing else happens at its end. */
@@ -55,7 +44,8 @@ static bool has_key;
 
 static void end_thread(void *left)
 {
-    release(left);
+    for (frame *f = left; f != NULL;)
+        f = drop(f);
     top = NULL;
 }
 
@@ -144,8 +134,7 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth)
         free(f);
         return st;
     }
-    f->references = 1;
-    f->below = top; /* the stack's reference moves along */
+    f->below = top;
     f->depth = fattn_policy_depth() + 1;
     f->order_count = p.order_count > 0 ? p.order_count : top != NULL ? top->order_count : 0;
     memcpy(f->order, p.order_count > 0 || top == NULL ? p.order : top->order, sizeof f->order);
@@ -160,31 +149,13 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth)
 
 void fattn_policy_pop(int depth)
 {
-    while (depth >= 1 && top != NULL && top->depth >= depth && !FATTN__LIE(POLICY_LEAK)) {
-        frame *popped = top;
-        set_top(hold(popped->below));
-        release(popped);
-    }
+    while (depth >= 1 && top != NULL && top->depth >= depth && !FATTN__LIE(POLICY_LEAK))
+        set_top(drop(top));
 }
 
 int fattn_policy_depth(void)
 {
     return top != NULL ? top->depth : 0;
-}
-
-fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument),
-                               void *argument)
-{
-    frame *before = hold(top);
-    fattn_status st = fattn_policy_push(policy, NULL);
-    if (st == FATTN_OK) {
-        st = body(argument);
-        frame *left = top;
-        set_top(hold(before));
-        release(left);
-    }
-    release(before);
-    return st;
 }
 
 /* ---- asked

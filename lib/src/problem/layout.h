@@ -34,11 +34,6 @@ static inline int64_t fattn__least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static inline bool fattn__pointer_aligned(const void *pointer)
-{
-    return (uintptr_t)pointer % 16 == 0;
-}
-
 /* Bytes of one element; 0 for a dtype that is not known. */
 int64_t fattn__dtype_bytes(int32_t dtype);
 /* 8-bit types with one scale for the whole tensor, and 8-bit types with a scale for each block

@@ -1,8 +1,5 @@
-/* Evaluates a program at one place in double, and compares a user's gradient with the derived one.
- */
+/* Evaluates a program at one place in double. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -112,79 +109,5 @@ fattn_status fattn_score_mod_evaluate(const fattn_score_mod *mod, double score, 
         *value = value_at(&s, &mod->program);
     if (slope != NULL)
         *slope = value_at(&s, &mod->gradient);
-    return FATTN_OK;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u; /* splitmix64 */
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(uint64_t *state, double least, double most)
-{
-    return least + (most - least) * (double)(next_random(state) >> 11) * 0x1p-53;
-}
-
-static bool agree(double got, double want, double tolerance)
-{
-    if (isnan(got) || isnan(want))
-        return isnan(got) && isnan(want);
-    const double size = fmax(fabs(got), fabs(want));
-    return got == want || fabs(got - want) <= tolerance * size + 1e-12;
-}
-
-/* The line of the text in which the user's gradient ends. */
-static void last_line(const fattn_score_mod *mod, char *out, size_t capacity)
-{
-    const fattn__mod_node *n = &mod->gradient.at[mod->gradient.result];
-    const int inputs = fattn__mod_inputs(n->op), at[3] = { n->a, n->b, n->c };
-    size_t length =
-        (size_t)snprintf(out, capacity, "%d %s", mod->gradient.result, fattn__mod_word(n->op));
-    for (int k = 0; k < inputs && length < capacity; k++)
-        length += (size_t)snprintf(out + length, capacity - length, " %d", at[k]);
-}
-
-fattn_status fattn_score_mod_check(const fattn_score_mod *mod, const int64_t extents[4],
-                                   const void *const *tensors, int samples, uint64_t seed,
-                                   double tolerance)
-{
-    if (mod == NULL || extents == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed",
-                           mod == NULL ? "mod" : "extents");
-    if (!(tolerance >= 0) || samples < 1)
-        return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s",
-                           samples < 1 ? "samples: want 1 or more" : "tolerance: want 0 or more");
-    for (int axis = 0; axis < 4; axis++)
-        if (extents[axis] < 1)
-            return fattn__fail(FATTN_BAD_PROBLEM,
-                               "score_mod: extents[%d]: %" PRId64 " is not allowed; want 1 or more",
-                               axis, extents[axis]);
-    const int64_t last[4] = { extents[0] - 1, extents[1] - 1, extents[2] - 1, extents[3] - 1 };
-    fattn_status st = check_addresses(mod, tensors);
-    if (st == FATTN_OK)
-        st = check_place(mod, last);
-    if (st != FATTN_OK || !mod->user_gradient)
-        return st;
-    for (int i = 0; i < samples; i++) {
-        int64_t at[4];
-        for (int axis = 0; axis < 4; axis++)
-            at[axis] = (int64_t)(next_random(&seed) % (uint64_t)extents[axis]);
-        const double size = i % 2 == 0 ? 1 : 30, score = uniform(&seed, -size, size),
-                     gradient = uniform(&seed, -2, 2);
-        const spot s = { mod, score, gradient, at, tensors };
-        const double got = value_at(&s, &mod->gradient), want = value_at(&s, &mod->derived);
-        if (agree(got, want, tolerance))
-            continue;
-        char line[64];
-        last_line(mod, line, sizeof line);
-        return fattn__fail(FATTN_BAD_PROBLEM,
-                           "score_mod: for score %.9g and gradient %.9g at b %" PRId64
-                           ", h %" PRId64 ", row %" PRId64 ", key %" PRId64
-                           " the recorded gradient (line \"%s\") is %.9g, the derived one %.9g",
-                           score, gradient, at[0], at[1], at[2], at[3], line, got, want);
-    }
     return FATTN_OK;
 }

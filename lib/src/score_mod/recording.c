@@ -50,23 +50,20 @@ static fattn_status record_gradient(fattn_score_mod *mod, fattn__mod_builder *b,
 static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b,
                                   fattn_score_mod_gradient_callback callback, void *user)
 {
-    int roots[1 + FATTN_MOD_MAX_TENSORS], score_only;
+    int roots[1 + FATTN_MOD_MAX_TENSORS];
     int32_t places[1 + FATTN_MOD_MAX_TENSORS];
     fattn__mod_load(b, &mod->program);
     fattn__mod_derive(b, &mod->program, roots);
-    score_only = roots[0];
+    const int derived = roots[0];
     if (callback != NULL) {
         TRY(record_gradient(mod, b, callback, user, &roots[0]));
-        mod->user_gradient = roots[0] != score_only;
+        mod->user_gradient = roots[0] != derived;
     }
-    if (b->full || !fattn__mod_compact(b, &score_only, 1, &mod->derived, &mod->derived.result) ||
-        !fattn__mod_compact(b, roots, 1 + FATTN_MOD_MAX_TENSORS, &mod->gradient, places))
+    if (b->full || !fattn__mod_compact(b, roots, 1 + FATTN_MOD_MAX_TENSORS, &mod->gradient, places))
         return too_long("score_mod gradient");
     mod->gradient.result = places[0];
-    for (int i = 0; i < FATTN_MOD_MAX_TENSORS; i++) {
+    for (int i = 0; i < FATTN_MOD_MAX_TENSORS; i++)
         mod->gradient.tensor_results[i] = places[1 + i];
-        mod->derived.tensor_results[i] = -1;
-    }
     return FATTN_OK;
 }
 

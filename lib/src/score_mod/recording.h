@@ -13,8 +13,6 @@ struct fattn_score_mod {
     int32_t tensor_count;
     fattn_mod_tensor tensors[FATTN_MOD_MAX_TENSORS]; /* the recording owns the names */
     fattn__mod_program program, gradient;
-    fattn__mod_program
-        derived; /* derived from the score's program; the user's gradient is checked against it */
     char *text;
     size_t text_length;
     uint64_t hash[2];

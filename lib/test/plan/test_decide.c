@@ -324,20 +324,18 @@ Test(decide, compiles_nothing_and_asks_once)
 /* ---- words
  */
 
-static fattn_status fail_with(void *seq_q)
+static fattn_status fail_with(int seq_q)
 {
     fattn_problem problem = control_problem(), out;
-    problem.seq_q = *(int *)seq_q;
+    problem.seq_q = seq_q;
     return fattn_problem_resolve(&problem, &out);
 }
 
 Test(words, of_the_last_error_live_until_this_threads_next_failure)
 {
-    int seq_q = -17;
     const char *const want = "seq_q: -17 is not allowed; want 1 or more";
     const fattn_problem good = control_problem();
-    const fattn_policy policy = FATTN_POLICY_INIT;
-    cr_assert_eq(fattn_policy_with(&policy, fail_with, &seq_q), FATTN_BAD_PROBLEM, "nested");
+    cr_assert_eq(fail_with(-17), FATTN_BAD_PROBLEM);
     const char *sentence = fattn_last_error();
     cr_expect_str_eq(sentence, want);
     context = open_cpu();
@@ -347,7 +345,7 @@ Test(words, of_the_last_error_live_until_this_threads_next_failure)
     fattn_rule rule = FATTN_RULE_INIT;
     rule.name = "outer", rule.engine = -2;
     const fattn_policy bad = { .struct_size = sizeof bad, .rules = &rule, .rule_count = 1 };
-    cr_assert_eq(fattn_policy_with(&bad, fail_with, &seq_q), FATTN_BAD_PROBLEM);
+    cr_assert_eq(fattn_policy_push(&bad, NULL), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(),
                      "rule 0 (outer): engine: want FATTN_ANY or an engine's number");
     fattn_problem problem = good; /* a decision's words live with it */
@@ -371,7 +369,7 @@ static void *talk(void *argument)
     *wrong = 0;
     snprintf(want, sizeof want, "seq_q: %d is not allowed; want 1 or more", seq_q);
     for (int i = 0; i < 200; i++) {
-        *wrong += fail_with(&seq_q) != FATTN_BAD_PROBLEM;
+        *wrong += fail_with(seq_q) != FATTN_BAD_PROBLEM;
         const char *sentence = fattn_last_error();
         pthread_barrier_wait(&both_failed);
         *wrong += strcmp(sentence, want) != 0 || strcmp(fattn_last_error(), want) != 0;

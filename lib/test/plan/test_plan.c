@@ -292,24 +292,6 @@ Test(plan, what_cannot_be_decided_or_contradicts_itself_cannot_be_compiled)
     expect_no_plan(&p, NULL, FATTN_BAD_PROBLEM, "dim_qk");
 }
 
-Test(knobs, are_found_by_their_words_in_lower_case)
-{
-    static const char *const none[] = { "STAGES", "stage", "stagess", "" };
-    int32_t type = -1;
-    cr_expect(fattn_knob_find(&type, "stages"));
-    cr_expect_eq(type, STAGES);
-    for (int i = 0; i <= 45; i++) {
-        char word[64];
-        snprintf(word, sizeof word, "%s", fattn_knob_name(i));
-        for (char *c = word; *c != '\0'; c++)
-            *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
-        cr_expect(fattn_knob_find(&type, word) && type == i, "%s", word);
-    }
-    for (size_t i = 0; i < COUNT(none); i++)
-        cr_expect_not(fattn_knob_find(&type, none[i]), "%s", none[i]);
-    cr_expect_not(fattn_knob_find(&type, NULL));
-}
-
 /* ---- backends, in the order of a policy
  */
 

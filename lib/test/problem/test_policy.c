@@ -250,49 +250,6 @@ Test(pop, of_a_depth_that_is_not_held_does_nothing)
     cr_expect_eq(fattn_policy_depth(), 0);
 }
 
-typedef struct body {
-    fattn_status status;
-    int push, pop;
-    int depth_inside;
-} body;
-
-static fattn_status run_body(void *argument)
-{
-    body *b = argument;
-    const fattn_policy policy = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
-    b->depth_inside = fattn_policy_depth();
-    if (b->pop > 0)
-        fattn_policy_pop(b->pop);
-    for (int i = 0; i < b->push; i++)
-        push(&policy);
-    return b->status;
-}
-
-Test(with, restores_exactly_what_held_on_every_way_out)
-{
-    const fattn_policy outer = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN),
-                       inner = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
-    push(&outer);
-    const hash before = now();
-    const body bodies[] = { { FATTN_OK, 0, 0, 0 }, { FATTN_UNSUPPORTED, 0, 0, 0 },
-                            { FATTN_OK, 3, 0, 0 }, { FATTN_INTERNAL, 2, 2, 0 },
-                            { FATTN_OK, 0, 1, 0 }, { FATTN_DEVICE_FAULT, 5, 1, 0 } };
-    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        body b = bodies[i];
-        cr_expect_eq(fattn_policy_with(&inner, run_body, &b), b.status);
-        cr_expect_eq(b.depth_inside, 2);
-        cr_expect_eq(fattn_policy_depth(), 1, "body %zu", i);
-        cr_expect(same(now(), before), "body %zu", i);
-    }
-    body b = { 0 };
-    fattn_policy bad = inner;
-    bad.order_count = 9;
-    cr_expect_eq(fattn_policy_with(&bad, run_body, &b), FATTN_BAD_PROBLEM);
-    cr_expect_eq(b.depth_inside, 0, "not called");
-    cr_expect(same(now(), before));
-    fattn_policy_pop(1);
-}
-
 /* ---- hash
  * ----------------------------------------------------------------------------------------------------------------------
  */

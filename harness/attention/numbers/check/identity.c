@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
 #include "numbers/fill/scalars.h"
@@ -15,11 +16,6 @@
 #define MOST_DEVIATIONS 6.0
 #define MOST_DEVIATIONS_OF_ONE 30.0 /* I2: one element at a time, after the rounding of O */
 #define K3 0.57735026918962576
-
-static double unit_of(int32_t dtype)
-{
-    return dtype == FATTN_F32 ? 0x1p-24 : dtype == FATTN_F16 ? 0x1p-11 : 0x1p-8;
-}
 
 static bool is_live(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
@@ -139,7 +135,8 @@ static void hold_i1(facts_held *out, const facts_view *v)
 static void hold_products(facts_held *out, const facts_view *v)
 {
     static const int64_t origin[4] = { 0 };
-    double squares, of_o = output_dot(v, &squares), uo = unit_of(v->problem->ask.o_dtype);
+    double squares, of_o = output_dot(v, &squares),
+                    uo = facts_dtype_roundoff(v->problem->ask.o_dtype);
     double i4 = sqrt(weigh(v, FACTS_TENSOR_DQ, v, FACTS_TENSOR_Q) +
                      weigh(v, FACTS_TENSOR_DK, v, FACTS_TENSOR_K));
     double i5 = sqrt(weigh(v, FACTS_TENSOR_DV, v, FACTS_TENSOR_V) + uo * uo * squares);
@@ -162,7 +159,7 @@ static void hold_i2(facts_held *out, const facts_view *run)
 {
     const facts_problem *p = run->problem;
     const int64_t rows[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, 1 };
-    double rounded = fabs(facts_oracle_scale(p)) * unit_of(p->ask.o_dtype) * K3;
+    double rounded = fabs(facts_oracle_scale(p)) * facts_dtype_roundoff(p->ask.o_dtype) * K3;
     for (facts_walk k = facts_walk_of(rows); facts_walk_on(&k);) {
         const int64_t one[4] = { k.at[0], k.at[1], k.at[2], CHANNEL };
         double squares = 0.0, sigma;
@@ -211,7 +208,7 @@ static double norm_of_row(const facts_view *v, const int64_t at[4])
 static void hold_i6(facts_held *out, const facts_view *run)
 {
     const facts_problem *p = run->problem;
-    double u = unit_of(p->ask.dtype) + unit_of(p->ask.o_dtype),
+    double u = facts_dtype_roundoff(p->ask.dtype) + facts_dtype_roundoff(p->ask.o_dtype),
            chunks = fmax(1.0, (double)p->ask.dim_qk / 16.0),
            eta = p->ask.dtype == FATTN_F16 ? 0x1p-25 : 0x1p-126;
     double tiles = fmax(1.0, ceil((double)p->ask.seq_kv / 64.0)),

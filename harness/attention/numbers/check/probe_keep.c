@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
 
@@ -20,22 +21,6 @@ static int64_t keys_of(const facts_view *v, const int64_t at[4], int64_t *first,
     if (at[2] < facts_live_q(v->problem, at[0]))
         facts_oracle_keys_of_row(v->problem, at[0], at[2], first, last);
     return *last - *first;
-}
-
-static double roundoff_of(int32_t dtype)
-{
-    switch (dtype) {
-    case FATTN_F16:
-        return 0x1p-11;
-    case FATTN_F32:
-        return 0x1p-24;
-    case FATTN_E4M3:
-        return 0x1p-4;
-    case FATTN_E5M2:
-        return 0x1p-3;
-    default:
-        return 0x1p-8;
-    }
 }
 
 #define TILE 128
@@ -116,8 +101,8 @@ void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, b
     facts_tensor_id id = backward ? FACTS_TENSOR_DV : FACTS_TENSOR_O;
     int64_t heads_v = problem->ask.heads_v, dv = problem->ask.dim_v,
             unit = problem->ask.heads_q / heads_v;
-    double u = 2.0 * roundoff_of(problem->ask.dtype) +
-               roundoff_of(backward ? problem->ask.grad_dtype : problem->ask.o_dtype);
+    double u = 2.0 * facts_dtype_roundoff(problem->ask.dtype) +
+               facts_dtype_roundoff(backward ? problem->ask.grad_dtype : problem->ask.o_dtype);
     for (facts_walk w = facts_walk_of(problem->tensor[id].dim); facts_walk_on(&w);) {
         int64_t h = backward ? w.at[1] * unit : w.at[1], start;
         if (backward)

@@ -11,11 +11,6 @@ typedef struct facts_view {
     const facts_expectation *expected; /* the expected values of the outputs */
 } facts_view;
 
-static inline bool facts_view_has(const facts_view *v, facts_tensor_id id)
-{
-    return v->problem->tensor[id].present && v->at[id];
-}
-
 double facts_view_get(const facts_view *view, facts_tensor_id id, const int64_t at[4]);
 /* Writes a value, rounded to the tensor's type. */
 void facts_view_put(const facts_view *view, facts_tensor_id id, const int64_t at[4], double value);
