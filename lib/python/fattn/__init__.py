@@ -6,6 +6,7 @@
     plan = fattn.plan(q, k, v, causal=True, training=1)
     out, stats = plan.forward(q, k, v, stats=True)
     dq, dk, dv = fattn.attention_backward(q, k, v, out, d_out, stats, causal=True)
+    fattn.why(q, k, v, attn_mask=mask, is_causal=False)          # why PyTorch does not use cuDNN, or gets NaN
     capped = fattn.ScoreMod(lambda score, b, h, q, k: 20 * fattn.score_mod.tanh(score / 20))
 
 A failure is a fattn.Error with the library's sentence and `.status`. fattn.h is the manual; Problem has the fields of problem.h.
@@ -19,6 +20,7 @@ from .plan import Plan, attention, attention_backward, plan
 from .policy import policy
 from .problem import Problem
 from .score_mod import ScoreMod, where
+from .why import Why, why
 
 __all__ = [
     "Context",
@@ -30,6 +32,7 @@ __all__ = [
     "Problem",
     "Refusal",
     "ScoreMod",
+    "Why",
     "attention",
     "attention_backward",
     "decide",
@@ -39,5 +42,6 @@ __all__ = [
     "policy",
     "score_mod",
     "where",
+    "why",
 ]
 __version__ = "1.0.0"

@@ -34,6 +34,12 @@ NAMES = {
 }  # of NumPy, PyTorch and CuPy
 
 
+WORDS = {
+    **{name: word for word, name in NAMES.items()},
+    **{"float64": "f64", "bool": "bool", "int32": "i32", "int64": "i64", "float8_e4m3": "e4m3"},
+}
+
+
 class DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -66,6 +72,35 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
+class Shape:
+    """What a question needs to know of an array: shape, strides in elements, dtype word, device. It reads no memory, so a meta tensor of PyTorch,
+    a jax.ShapeDtypeStruct or the extents alone (of bf16) will do."""
+
+    __slots__ = ("owner", "shape", "strides", "dtype", "device")
+
+    def __init__(self, name: str, owner: Any):
+        extents = owner if isinstance(owner, (tuple, list)) else getattr(owner, "shape", None)
+        try:
+            self.shape = tuple(int(extent) for extent in extents)  # type: ignore[union-attr]
+        except TypeError:
+            refuse(f"{name}: a {type(owner).__name__}; an array or its extents are needed")
+        strides = getattr(owner, "strides", None) or dense(self.shape)
+        if callable(getattr(owner, "stride", None)):  # PyTorch's
+            strides = owner.stride()
+        elif hasattr(owner, "strides"):  # in bytes
+            strides = tuple(step // owner.itemsize for step in strides)
+        word = str(getattr(owner, "dtype", "bfloat16")).rpartition(".")[2]
+        self.owner, self.strides, self.dtype = owner, tuple(strides), WORDS.get(word, word)
+        try:
+            self.device = tuple(owner.__dlpack_device__())
+        except Exception:  # extents, and what has no memory
+            self.device = (CPU, 0)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device[0] in (CPU, CUDA_HOST)
+
+
 class Array:
     """What a call needs to know of one array: address, shape, strides in elements, dtype word, device. It keeps the memory alive."""
 
@@ -92,6 +127,12 @@ class Array:
     @property
     def on_cpu(self) -> bool:
         return self.device[0] in (CPU, CUDA_HOST)
+
+
+def look(name: str, owner: Any) -> Any:
+    """A Shape; an Array where only DLPack says the extents."""
+    plain = isinstance(owner, (tuple, list)) or hasattr(owner, "shape")
+    return Shape(name, owner) if plain or not hasattr(owner, "__dlpack__") else Array(name, owner)
 
 
 def _capsule(name: str, owner: Any) -> Any:

@@ -4,7 +4,8 @@ import ctypes
 import weakref
 from typing import Any, NamedTuple, Optional, Union
 
-from . import abi
+from . import abi, case, sdpa
+from .arrays import Shape
 from .context import Context, default_context
 from .library import call, check, library, text
 from .problem import Problem, of_arrays, read
@@ -99,6 +100,11 @@ class Decision:
     def __bool__(self) -> bool:
         return self.supported
 
+    @property
+    def case(self) -> str:
+        """The problem in the case language, for `facts decide`, `bisect`, `known` and `repro`. The program facts writes it."""
+        return case.names(self.problem)[0]
+
     def explain(self, budget: int = 0) -> list[Neighbour]:
         """Accepted problems near this one; see fattn.explain."""
         return explain(self.problem, context=self.context, budget=budget)
@@ -133,17 +139,33 @@ class Decision:
         return "\n".join(lines)
 
 
-def asked(
-    q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any], **arrays: Any
+def question(
+    q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any]
 ) -> tuple[Problem, Context]:
-    """What is asked, and of whom: a problem, or arrays with the fields that they do not say."""
+    """What is asked without a call: a problem, or shapes with what fattn.attention takes, also in PyTorch's words."""
+    if isinstance(q, Problem):
+        return asked(q, k, v, context, fields)
+    arrays, more = sdpa.read(q, k, v, fields)
+    return asked(q, k, v, context, more, arrays)
+
+
+def asked(
+    q: Any,
+    k: Any,
+    v: Any,
+    context: Optional[Context],
+    fields: dict[str, Any],
+    shapes: Optional[dict[str, Shape]] = None,
+    **arrays: Any,
+) -> tuple[Problem, Context]:
+    """What is asked, and of whom: a problem, or arrays (their shapes) with the fields that they do not say."""
     if context is not None and not isinstance(context, Context):
         raise TypeError(
             f"context: {context!r}: a fattn.Context is needed, for example fattn.Context(0) for GPU 0"
         )
     if isinstance(q, Problem):
         return (q.replace(**fields) if fields else q), context or default_context("cpu")
-    given = read({"q": q, "k": k, "v": v, **arrays})
+    given = shapes or read({"q": q, "k": k, "v": v, **arrays})
     first = given["q"]
     return of_arrays(given, fields), context or default_context(
         "cpu" if first.on_cpu else first.device[1]
@@ -161,9 +183,10 @@ def decide(
     """May this target run the problem, and by which engines? Heuristics alone: nothing is compiled.
 
     fattn.decide(fattn.Problem(...), context=context), or fattn.decide(q, k, v, causal=True): the arrays give extents, strides, types and device.
+    They may be without memory: meta tensors, jax.ShapeDtypeStruct, extents. Keywords: what fattn.attention takes, or PyTorch's scaled_dot_product_attention.
     Shapes, Errors: as Problem. A refusal is an answer, not an error; Error with status "no_memory" or "internal" when there is none.
     """
-    made, target = asked(q, k, v, context, fields)
+    made, target = question(q, k, v, context, fields)
     return Decision(target, made)
 
 
@@ -177,7 +200,7 @@ def explain(
     **fields: Any,
 ) -> list[Neighbour]:
     """Supported problems near a refused one, nearest first, found by at most `budget` questions (0: 200). Nothing is compiled."""
-    made, target = asked(q, k, v, context, fields)
+    made, target = question(q, k, v, context, fields)
     found = (abi.fattn_neighbour * abi.CONSTANTS["FATTN_MAX_NEIGHBOURS"])()
     count = ctypes.c_size_t()
     call(

@@ -8,7 +8,7 @@ from . import abi
 from .arrays import CUDA, CUDA_MANAGED
 from .arrays import Array, current_stream, dense, empty, same_strides, workspace as make_workspace
 from .context import Context
-from .decision import Engine, _engine, asked
+from .decision import Engine, _engine, asked, question
 from .library import call, check, library, refuse
 from .problem import Problem
 
@@ -388,7 +388,7 @@ def plan(
     load     bytes of Plan.save, instead of compiling. A plan is executable code: load what you trust alone
     Errors   Error with status "unsupported", "policy", "bad_problem" (fattn.decide says why), "build_failed", "environment", "bad_plan".
     """
-    made, target = asked(q, k, v, context, fields)
+    made, target = question(q, k, v, context, fields)
     return Plan(target, made, cache=cache, engine=engine, config=config, load=load)
 
 

@@ -6,7 +6,7 @@ import functools
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import abi
-from .arrays import Array
+from .arrays import Array, Shape
 from .library import call, refuse
 from .score_mod import Number, ScoreMod
 
@@ -32,7 +32,12 @@ SHORT = {
     "d": "dim_qk or dim_v",
     "mask": "causal or window",
     "scale": "attn_scale",
-}  # of a case
+    "is_causal": "causal",
+    "dropout_p": "dropout",
+    "attn_mask": "bias",
+    "bias": "has_bias, bias_dtype and bias_dim",
+    "enable_gqa": "heads_k",
+}  # of a case, and of PyTorch
 Value = Union[int, float, str, Sequence[int], Sequence[str], ScoreMod, None]
 
 
@@ -200,7 +205,7 @@ def read(arrays: Mapping[str, Any]) -> dict[str, Array]:
     return {name: Array(name, owner) for name, owner in arrays.items() if owner is not None}
 
 
-def of_arrays(given: Mapping[str, Array], fields: Mapping[str, Any]) -> Problem:
+def of_arrays(given: Mapping[str, Union[Array, Shape]], fields: Mapping[str, Any]) -> Problem:
     """The problem of these arrays: extents, strides and types are theirs, everything else the caller's."""
     q, k, v = (given[name] for name in "qkv")
     for name, array in (("q", q), ("k", k), ("v", v)):
