@@ -37,6 +37,13 @@ typedef struct facts_imported {
                  [FACTS_IMPORT_LOG_TEXT]; /* what the log says went wrong with it, printable */
 } facts_imported;
 
+/* What a log names: "cuDNN" "9.27.0", "cudnn-frontend" "1.18.0", "GPU" "sm_90", ... */
+typedef struct facts_import_named {
+    const char *file;
+    const char *what;
+    char version[48];
+} facts_import_named;
+
 typedef struct facts_import facts_import; /* owner; opaque */
 
 facts_import *facts_import_create(void);
@@ -52,6 +59,8 @@ const facts_imported *facts_import_at(const facts_import *import, size_t i);
 const char *facts_import_unread(const facts_import *import, size_t i, size_t *total);
 /* Failures in the log that belong to no graph. */
 const char *facts_import_orphan(const facts_import *import, size_t i, size_t *total);
+size_t facts_import_named_count(const facts_import *import);
+const facts_import_named *facts_import_named_at(const facts_import *import, size_t i);
 size_t facts_import_other_graphs(const facts_import *import); /* graphs without attention */
 void facts_import_destroy(facts_import *import);
 

@@ -34,6 +34,57 @@ void facts_import_say_unread(facts_import *m, size_t line, const char *why)
                       line, why);
 }
 
+void facts_import_name(facts_import *m, const char *what, const char *format, ...)
+{
+    char version[sizeof m->named[0].version];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(version, sizeof version, format, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < m->named_count; i++)
+        if (m->named[i].file == m->name && strcmp(m->named[i].what, what) == 0 &&
+            strcmp(m->named[i].version, version) == 0)
+            return;
+    if (m->named_count == FACTS_IMPORT_NAMED)
+        return;
+    facts_import_named *named = &m->named[m->named_count++];
+    *named = (facts_import_named){ .file = m->name, .what = what };
+    facts_import_printable(named->version, sizeof named->version, version, strlen(version));
+}
+
+void facts_import_name_number(facts_import *m, const char *what, int packed)
+{
+    if (packed > 0)
+        facts_import_name(m, what, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
+}
+
+static void name_graph(facts_import *m, const facts_import_graph *graph)
+{
+    const json_t *gpu = json_object_get(graph->root, "GPUProfile");
+    const char *device = facts_import_word(gpu, "deviceName");
+    const json_int_t sm = json_integer_value(json_object_get(gpu, "deviceVer")),
+                     driver = json_integer_value(json_object_get(gpu, "driverVer"));
+    facts_import_name_number(m, "cuDNN", graph->cudnn);
+    facts_import_name_number(m, "cudnn-frontend", graph->frontend_version);
+    if (device[0] != '\0')
+        facts_import_name(m, "GPU", "%s", device);
+    else if (sm > 0)
+        facts_import_name(m, "GPU", "sm_%d", (int)(sm / 10));
+    if (driver > 0)
+        facts_import_name(m, "CUDA driver", "%d.%d", (int)(driver / 1000),
+                          (int)(driver % 1000 / 10));
+}
+
+size_t facts_import_named_count(const facts_import *m)
+{
+    return m->named_count;
+}
+
+const facts_import_named *facts_import_named_at(const facts_import *m, size_t i)
+{
+    return &m->named[i];
+}
+
 void facts_import_printable(char *out, size_t room, const char *text, size_t length)
 {
     size_t used = 0;
@@ -162,6 +213,7 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
         t->problem = FACTS_IMPORT_NO_PROBLEM;
         return;
     }
+    name_graph(m, &graph);
     const facts_import_graph *part = t->has_part ? &t->part : NULL;
     facts_import_found found = facts_import_recognise(&attention, &graph, part, &error);
     bool alone = part == NULL;

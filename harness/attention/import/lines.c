@@ -90,6 +90,17 @@ static void event_reason(facts_import *m, const char *text, size_t length)
     facts_import_printable(e->log_text[e->log_count++], FACTS_IMPORT_LOG_TEXT, text, length);
 }
 
+/* The number behind a word; 0: there is none. */
+static int number_behind(const char *text, size_t length, const char *word)
+{
+    const char *at = facts_import_find(text, length, word), *end = text + length;
+    int number = 0;
+    for (at = at != NULL ? at + strlen(word) : end;
+         at < end && *at >= '0' && *at <= '9' && number < 1000000; at++)
+        number = 10 * number + (*at - '0');
+    return number;
+}
+
 /* A line of cuDNN's own log, its prefix ("i! ") taken off. */
 static void backend_line(facts_import *m, const char *text, size_t length, char severity)
 {
@@ -98,6 +109,7 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
         (facts_import_starts(text, length, "Function ") &&
          facts_import_find(text, length, "called:"))) {
         facts_import_close_event(m, "?");
+        facts_import_name_number(m, "cuDNN", number_behind(text, length, "CuDNN (v"));
         e->open = true;
         e->graph_event = facts_import_find(text, length, "GraphVisualize") != NULL;
         e->refused = severity == 'E';
@@ -115,9 +127,12 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
     if (json != NULL)
         event_json(m, json, length - (size_t)(json - text));
     else if (facts_import_starts(text, length, "=== error stack") ||
-             facts_import_starts(text, length, "engineConfig:"))
+             facts_import_starts(text, length, "engineConfig:")) {
+        const int sm = number_behind(text, length, "\"smVersion\":");
+        if (sm > 0)
+            facts_import_name(m, "GPU", "sm_%d", sm / 10);
         e->reasoned = false;
-    else if (warns)
+    } else if (warns)
         event_reason(m, text, length);
     else if (facts_import_starts(text, length, "Process=") && e->open) {
         char name[64];
@@ -173,6 +188,9 @@ void facts_import_line(facts_import *m, const char *text, size_t length)
     if (graph != NULL)
         frontend_graph(m, graph, length - (size_t)(graph - text), m->line);
     else if (facts_import_starts(text, length, "[cudnn_frontend]")) {
+        facts_import_name_number(m, "cuDNN", number_behind(text, length, "used at runtime ("));
+        facts_import_name_number(m, "cuDNN at compile time",
+                                 number_behind(text, length, "used at compilation ("));
         bool failed = facts_import_find(text, length, "ERROR") ||
                       (facts_import_find(text, length, "CUDNN_STATUS_") &&
                        !facts_import_find(text, length, "CUDNN_STATUS_SUCCESS"));

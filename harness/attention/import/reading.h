@@ -28,7 +28,11 @@ typedef struct facts_import_event {
     char log_text[FACTS_IMPORT_LOG][FACTS_IMPORT_LOG_TEXT];
 } facts_import_event;
 
+enum { FACTS_IMPORT_NAMED = 64 };
+
 struct facts_import {
+    facts_import_named named[FACTS_IMPORT_NAMED];
+    size_t named_count;
     facts_imported *problem;
     size_t count;
     uint32_t *slot; /* by the hash of the name: index + 1 */
@@ -56,6 +60,10 @@ void facts_import_keep(char ***list, size_t *count, size_t most, const char *for
 void facts_import_say_unread(facts_import *m, size_t line, const char *why);
 void facts_import_printable(char *out, size_t room, const char *text,
                             size_t length); /* a piece of a log that may be shown */
+/* The file in hand names a version of `what` (a literal). */
+__attribute__((format(printf, 3, 4))) void facts_import_name(facts_import *m, const char *what,
+                                                             const char *format, ...);
+void facts_import_name_number(facts_import *m, const char *what, int packed); /* 92700; 0: none */
 void facts_import_say_of(facts_imported *p, const char *note);
 /* The thread of that name. If there are too many, it replaces the one without events for the
  * longest time. */

@@ -70,6 +70,47 @@ static void print_problem(const facts_knowledge *k, const facts_imported *p, FIL
     fprintf(out, "%s\n", p->name);
 }
 
+/* The versions that each log names, and a version that it names twice. */
+static void print_named(const facts_import *m, FILE *out)
+{
+    const size_t count = facts_import_named_count(m);
+    const facts_import_named *before = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const facts_import_named *named = facts_import_named_at(m, i);
+        if (!before || before->file != named->file)
+            fprintf(out, "%s# %s names ", before ? "\n" : "", named->file);
+        else
+            fputs(", ", out);
+        fprintf(out, "%s %s", named->what, named->version);
+        before = named;
+    }
+    fputs(count ? "\n" : "", out);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            const facts_import_named *a = facts_import_named_at(m, i),
+                                     *b = facts_import_named_at(m, j);
+            if (a->file == b->file && strcmp(a->what, b->what) == 0)
+                fprintf(
+                    out,
+                    "# Two of them disagree: %s %s and %s. Check which one the program loads.\n",
+                    a->what, a->version, b->version);
+        }
+}
+
+/* The next commands: the answer of the log's cuDNN, and the versions in which it changed. */
+static void print_next(const facts_import *m, FILE *out)
+{
+    const facts_imported *p = facts_import_at(m, 0);
+    char cudnn[24], of[40] = "";
+    version(cudnn, p->cudnn);
+    if (p->cudnn)
+        snprintf(of, sizeof of, " --cudnn %s", cudnn);
+    fprintf(out,
+            "# Next: facts decide '%s'%s --device h100-sxm --explain\n"
+            "#       facts bisect '%s' --device h100-sxm\n",
+            p->name, of, p->name);
+}
+
 static void print_text(const facts_import *m, const facts_knowledge *k)
 {
     size_t scales = 0, unread, orphans, count = facts_import_count(m);
@@ -91,6 +132,9 @@ static void print_text(const facts_import *m, const facts_knowledge *k)
         printf("# could not be read: %zu more\n", unread - UNREAD_SHOWN);
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
         printf("# An error whose graph is not in the log: %s\n", text);
+    print_named(m, stdout);
+    if (count)
+        print_next(m, stdout);
 }
 
 /* ---- JSON
@@ -164,6 +208,16 @@ static void print_json(const facts_import *m, const facts_knowledge *k)
     facts_text_member_int(&t, "problems", (int64_t)facts_import_count(m));
     put_strings(&t, "unread", m, facts_import_unread);
     put_strings(&t, "orphans", m, facts_import_orphan);
+    facts_text_puts(&t, "\"named\":[");
+    for (size_t i = 0; i < facts_import_named_count(m); i++) {
+        const facts_import_named *named = facts_import_named_at(m, i);
+        facts_text_puts(&t, i ? ",{" : "{");
+        facts_text_member(&t, "file", named->file);
+        facts_text_member(&t, "what", named->what);
+        facts_text_member(&t, "version", named->version);
+        facts_text_close(&t);
+    }
+    facts_text_puts(&t, "],");
     facts_text_member_int(&t, "other_graphs", (int64_t)facts_import_other_graphs(m));
     facts_text_close(&t);
     printf("%s\n", t.data ? t.data : "");

@@ -119,6 +119,10 @@ class RoundTrip(e2e.TestCase):
         answer = e2e.facts("import", log)
         self.assertStatus(answer, 5)
         self.assertIn("level 3", answer.err)
+        self.assertIn(f"names cuDNN {e2e.OLD.split('-')[0]}", answer.out)
+        with open(log, "a") as more:
+            more.write("E! CuDNN (v90100 70) function cudnnBackendFinalize() called:\n")
+        self.assertIn("Two of them disagree: cuDNN", e2e.facts("import", log).out)
         self.assertIn("not a multiple of 8", answer.out)
 
     def test_a_plan_is_its_case(self):
