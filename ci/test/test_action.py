@@ -125,6 +125,9 @@ class Runner:
             "GITHUB_ACTION_PATH": str(HOME),
             "XDG_CACHE_HOME": str(at / "cache"),
             "GITHUB_STEP_SUMMARY": str(at / "summary"),
+            "GITHUB_SERVER_URL": "https://forge",
+            "GITHUB_REPOSITORY": "me/mine",
+            "GITHUB_RUN_ID": "9",
             **dict(environment),
         }
         (at / "summary").write_text("")
@@ -193,8 +196,12 @@ class Action(OneFolder):
             bad = self.act("7", environment, suite=LOST)
         found = (bad.failed, bad.outputs["decision"], bad.outputs["status"], comments)
         self.assertEqual(found, (1, "DO NOT MOVE", "1", []), bad.log)
-        self.assertTrue(bad.summary.startswith("**DO NOT MOVE: 2 accepted cases are refused now."))
-        error = "\n::error title=FACTS%3A DO NOT MOVE::DO NOT MOVE: 2 accepted"
+        said = (
+            "FACTS: DO NOT MOVE (cuDNN 9.20.0 → 9.27.0 on h100-sxm): 2 accepted cases are refused"
+        )
+        self.assertTrue(bad.summary.startswith(f"**{said} now"), bad.summary)
+        self.assertIn("[Page](https://forge/me/mine/actions/runs/9)", bad.summary.splitlines()[0])
+        error = f"\n::error title=FACTS%3A DO NOT MOVE::{said}"
         self.assertIn(error, "\n" + bad.log)
         self.assertIn("::notice title=FACTS::This token may not comment", bad.log)
         folder = bad.outputs["folder"]
@@ -211,7 +218,7 @@ class Action(OneFolder):
         (comment,) = comments
         head = f"<!-- facts gate {LOST} on h100-sxm -->\n"
         self.assertTrue(comment["body"].startswith(head), comment)
-        self.assertIn("**OK TO MOVE", comment["body"])
+        self.assertIn("**FACTS: OK TO MOVE (", comment["body"])
 
     def test_what_is_cached_is_cudnn_and_the_wheel_and_never_the_key_of_plans(self):
         done = self.act(facts="", baseline="nonsense")
@@ -287,7 +294,8 @@ class Component(Folder):
             environment[variable] = re.sub(r"\$(\w+)", lambda m: environment[m[1]], value)
         status, said = bash("\n".join(job["script"]), self.at, environment, umask=0)
         self.assertEqual(status, 1, said)
-        self.assertIn("\nDO NOT MOVE: 2 accepted cases are refused now.", "\n" + said)
+        first = "\nDO NOT MOVE (cuDNN 9.20.0 -> 9.27.0): 2 accepted cases are refused now."
+        self.assertIn(first, "\n" + said)
         folders = [*cache.rglob("*"), *(self.at / ".facts-venv").rglob("*")]
         bad = [path for path in folders if path.is_dir() and path.stat().st_mode & 0o022]
         self.assertEqual(bad, [])

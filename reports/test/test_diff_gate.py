@@ -10,9 +10,8 @@ import support
 import synthetic
 from facts_reports.commands import diff
 from facts_reports.compare import diff_files
-from facts_reports.known import known
 from synthetic import engines, reason
-from test_diff import NAMES, NEW, OLD, Case as Base, record, row, rows
+from test_diff import MOVED, NAMES, NEW, OLD, Case as Base, record, row, rows
 
 CASE = NAMES[0]
 
@@ -30,7 +29,8 @@ class Case(Base):
 
     def decided(self, new, code, said, *words, old=None):
         """The gate's exit code and first line, after the build that has no failure."""
-        self.assertEqual(self.gate(old or rows(), new, *words)[:2], (code, said))
+        found, first, _ = self.gate(old or rows(), new, *words)
+        self.assertEqual((found, first), (code, said.replace(": ", f" {MOVED}: ", 1)))
 
     def junit(self, old, new, key="name"):
         """An attribute of each test of the gate's JUnit file."""
@@ -50,36 +50,44 @@ class Decision(Case):
             other[i] |= engines(3) if "f32" in n else {}
             two[i] = row(n, NEW, "crash" if "f32" in n else "unsupported")
         some[0]["supported"] = None
+        decided = "Numbers were not computed."
         silent = "cuDNN 9.27.0-jit-cu13 on h100-sxm could not be asked (X: no NVRTC)"
-        both = "8 accepted cases fail now and 8 accepted cases are refused now"
+        both = "8 accepted cases fail now; 8 accepted cases are refused now"
         fine = "OK TO MOVE: nothing got worse."
         one_side = "CANNOT TELL: 1 case has an answer on one side only."
-        for new, code, same, said in (
-            (rows(NEW), 0, 16, fine),
-            (other, 0, 8, f"{fine} 8 cases have other engines."),
-            (rows(NEW, is_case), 1, 15, "DO NOT MOVE: 1 accepted case is refused now."),
-            (two, 1, 0, f"DO NOT MOVE: {both}."),
-            (dumb, 3, 0, f"CANNOT TELL: {silent}."),
-            (some, 3, 15, "CANNOT TELL: 1 case could not be asked."),
-            (rows(NEW)[1:], 4, 15, one_side),
+        for new, code, counts, said in (
+            (rows(NEW), 0, "16 same.", f"{fine} {decided}"),
+            (other, 0, "8 same. 8 cases have other engines.", f"{fine} {decided}"),
+            (
+                rows(NEW, is_case),
+                1,
+                "15 same.",
+                f"DO NOT MOVE: 1 accepted case is refused now. {decided}",
+            ),
+            (two, 1, "0 same.", f"DO NOT MOVE: {both}. {decided}"),
+            (dumb, 3, "0 same.", f"CANNOT TELL: {silent}."),
+            (some, 3, "15 same.", f"CANNOT TELL: 1 case could not be asked. {decided}"),
+            (rows(NEW)[1:], 4, "15 same.", f"{one_side} {decided}"),
         ):
-            self.decided(new, code, f"{said} 16 answers compared, {same} same.")
+            self.decided(new, code, said)
+            counted = f"\n16 answers compared, {counts}\n"
+            self.assertIn(counted, self.gate(rows(), new)[2])
         said = "CANNOT TELL: the two sides have no case and target in common."
         self.decided(rows(NEW), 5, said, "--where", "d.qk>4000")
-        said = "OK TO MOVE: --fail-on leaves out what got worse. 1 accepted case is refused now. 16 answers compared, 15 same."
+        said = f"OK TO MOVE: --fail-on leaves out what got worse. {decided}"
         self.decided(rows(NEW, is_case), 0, said, "--fail-on", "worse")
 
     def test_a_known_failure_is_a_finding_where_the_baseline_was_right(self):
         new = rows(NEW, is_case, "crash")
         new[0]["expectation"] = {"verdict": "crash", "met": True, "link": "a/b#1"}
-        new_way = "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known)."
+        new_way = "OK TO MOVE: only known failures changed."
         for before, code, said in (
             ("pass", 1, "DO NOT MOVE: 1 accepted case fails now (1 known)."),
             ("unsupported", 0, new_way),
             ("crash", 0, "OK TO MOVE: nothing got worse."),
         ):
-            count = f" 16 answers compared, {15 + (before == 'crash')} same."
-            self.decided(new, code, said + count, old=rows(OLD, is_case, before))
+            said += " Numbers were not computed."
+            self.decided(new, code, said, old=rows(OLD, is_case, before))
 
     def test_a_file_without_an_end_is_named_and_counts_where_it_holds_a_build_of_the_two(self):
         whole = self.write("whole.jsonl", rows(OLD) + rows(NEW))
@@ -94,29 +102,40 @@ class Decision(Case):
 
     def test_every_form_has_the_decision(self):
         old, new = rows(), rows(NEW, "")
-        said = "DO NOT MOVE: 16 accepted cases are refused now. 16 answers compared, 0 same."
-        files = ("--junit", self.folder / "j.xml", "--page", self.folder / "page")
-        self.decided(new, 1, f"**{said}**", "--markdown", *files)
+        why = "16 accepted cases are refused now. Numbers were not computed."
+        said = f"FACTS: DO NOT MOVE (cuDNN 9.20.0 → 9.27.0 on h100-sxm): {why}"
+        link = ("--link", "https://ci/1")
+        files = ("--junit", self.folder / "j.xml", "--page", self.folder / "page", *link)
+        first = self.gate(old, new, "--markdown", *files)[1]
+        self.assertEqual(first, f"**{said}** [Page](https://ci/1)")
+        properties = {
+            p.get("name"): p.get("value")
+            for p in ET.parse(self.folder / "j.xml").getroot().iter("property")
+        }
+        sides = [properties[name] for name in ("baseline", "candidate", "devices", "link")]
+        self.assertEqual(sides, [f"{OLD}-jit-cu13", f"{NEW}-jit-cu13", "h100-sxm", link[1]])
         decided = ET.parse(self.folder / "j.xml").getroot().find("testsuite/testcase")
         found = decided.get("name"), decided.find("failure").get("message")
         self.assertEqual(found, ("decision", said))
         head = json.loads(self.gate(old, new, "--json")[1])["diff"]
         self.assertEqual(head["decision"], "DO NOT MOVE")
-        out = self.gate(old, new, "--annotations")[2]
-        self.assertIn(f"::error title=FACTS%3A DO NOT MOVE::{said}\n", out)
+        out = self.gate(old, new, "--annotations", *link)[2]
+        self.assertIn(f"::error title=FACTS%3A DO NOT MOVE::{said} {link[1]}\n", out)
         self.assertLessEqual(len(re.findall("^::", out, re.M)), 10)
         said = 'DO NOT MOVE <span class="clause">16 accepted cases are refused now.'
         self.assertIn(said, (self.folder / "page/index.html").read_text(encoding="utf-8"))
 
     def test_builds_that_could_not_be_asked_are_an_answer_in_every_form(self):
         why = "cuDNN 9.28.1 could not be asked (no disk)"
-        said = f"CANNOT TELL: {why}."
+        said = f"CANNOT TELL {MOVED}: {why}."
+        titled = f"FACTS: {said}"
         for words, first in (
             ((), said),
-            (("--markdown",), f"**{said}**"),
+            (("--markdown",), f"**{titled}**"),
             (("--json",), {"diff": {"decision": "CANNOT TELL", "answer": said}}),
         ):
-            args = diff.COMMAND.parse(["A", "--junit", str(self.folder / "j.xml"), *words])
+            sides = "--baseline", OLD, "--candidate", NEW
+            args = diff.COMMAND.parse(["A", *sides, "--junit", str(self.folder / "j.xml"), *words])
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 diff_files.unasked(why, args)
             out = out.getvalue()
@@ -124,11 +143,11 @@ class Decision(Case):
             self.assertEqual(found, first)
             self.assertEqual(support.junit_breaches(self.folder / "j.xml"), [])
             error = ET.parse(self.folder / "j.xml").getroot().find("testsuite/testcase/error")
-            self.assertEqual(error.get("message"), said)
+            self.assertEqual(error.get("message"), titled)
 
     def test_a_test_of_junit_says_what_asking_took_and_names_no_count(self):
         old, new = rows(wall_ms=1500), rows(NEW, "f32", "crash", wall_ms=500)
-        due = ["decision", "worse: dtype=f32: supported -> crash"]
+        due = ["decision", "worse: fp32 inputs, forward: supported -> crash"]
         self.assertEqual(self.junit(old, new), due)
         self.assertEqual(self.junit(old[:-1], new[:-1]), due)
         half = sum("f32" in n for n in NAMES)
@@ -144,76 +163,114 @@ class Decision(Case):
             self.assertEqual(name, f"lost: every case: supported -> S: {kept}")
 
 
-KNOWN = support.HERE.parents[1] / "cases/known"
+def failure(name="a", **more):
+    """What is known: of every case, from 9.21.0 on, as known.jsonl has it."""
+    span = {"from": "9.21.0", "to": "", "fixed": ""}
+    return {
+        "id": name, "label": "", "title": f"{name} fails.", "kind": "failure", "verdict": ["nan"],
+        "sometimes": False, "says": "to be wrong", "serious": True, "contract": "documented",
+        "sent_by": ["jax"], "data": "", "for": "", "problem": "pass=fwd", "engines": [],
+        "sm": [[90, 90]], "suspected": [], "ranges": [span], "seen": ["9.21.0"], "right": [],
+        "remedy": "", "link": "a/b#1", **more,
+    }  # fmt: skip
 
 
 class KnownFailures(Case):
-    def known(self, build, verdict="crash", name="a/b#1", met=True, case=CASE, **more):
-        expectation = {"verdict": "crash", "met": met, "link": name}
-        return row(case, build, verdict, expectation=expectation, **more)
+    """What the files say decides as an answer does, with the same words for it in every form."""
 
-    def check(self, old, new, said):
-        _, _, out = self.gate(old, new)
-        self.assertIn(said, out)
-        return out
+    def first(self, *lines, old=None, new=None, words=()):
+        self.known(*lines)
+        code, first, out = self.gate(old or rows(), new or rows(NEW), *words)
+        return code, first.partition(f"{MOVED}: ")[2], out
 
-    def test_those_that_still_fail_are_counted_by_name(self):
-        said = "1 known failure still fails, 0 no longer fail, 0 got no answer."
-        old, new = ([self.known(b, case=n) for n in NAMES[:2]] for b in (OLD, NEW))
-        self.check(old, new, said)
-        self.check([self.known(OLD)], [row(CASE, NEW, "crash")], said)
-        out = self.check([row(CASE)], [row(CASE, NEW)], "No known failure is among these cases. ")
-        said = " failures that FACTS guards against are not in these cases: facts known check --cudnn 9.27.0 asks about these failures."
-        self.assertIn(said, out)
-
-    def test_what_is_no_failure_is_counted_apart(self):
-        entry = next(e for e in known.load(KNOWN) if e.kind == "offered-not-built")
-        old, new = ([self.known(b, name=f) for f in ("a/b#1", entry.link)] for b in (OLD, NEW))
-        for rows in (old, new):
-            rows[1]["case"] = NAMES[1]
-        said = "1 known failure still fails, 0 no longer fail, 0 got no answer; of 1 other entries 1 stay"
-        self.check(old, new, said)
-
-    def test_a_failure_that_an_old_record_names_by_its_page_is_among_these_cases(self):
-        entry = next(
-            e
-            for e in known.load(KNOWN)
-            if e.is_failure and not e.links and e.failures and e.failures[0].guarded
-        )
-        counts = []
-        for name in (entry.link, f"docs/findings.md#{entry.name}", "a/b#1"):
-            out = self.gate(*([self.known(b, name=name)] for b in (OLD, NEW)))[2]
-            counts.append(int(re.search("([0-9]+) failures that FACTS guards", out)[1]))
-        self.assertEqual(counts, [counts[0], counts[0], counts[0] + 1])
-
-    def test_those_that_are_right_now_are_listed_with_their_commands(self):
-        said = "0 known failures still fail, 1 no longer fails, 0 got no answer."
-        command = (
-            "    no longer fails: a/b#1\n"
-            "      facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm\n"
-        )
-        unmet = self.known(NEW, "pass", met=False)
-        for old, new in (
-            (self.known(OLD), row(CASE, NEW)),
-            (self.known(OLD), row(CASE, NEW, "unsupported")),
-            (self.known(OLD), unmet),
-            (row(CASE), unmet),
+    def test_a_grave_failure_that_begins_where_the_baseline_answers_is_a_finding(self):
+        crash = failure("b", verdict=["crash"], says="to crash")
+        for lines, said in (
+            ([failure()], "1 known wrong result begins"),
+            ([failure(), failure("c"), crash], "1 known crash begins; 2 known wrong results begin"),
         ):
-            self.assertIn(command, self.check([old], [new], said))
-        two = [self.known(OLD, case=n) for n in NAMES[:2]]
-        said = "1 known failure still fails, 0 no longer fail"
-        self.check(two, [row(NAMES[0], NEW), self.known(NEW, case=NAMES[1])], said)
+            code, first, out = self.first(*lines)
+            self.assertEqual((code, first), (1, f"{said}. Numbers were not computed."))
+        self.assertIn("\n3 known failures begin: b fails (b); a fails (a); c fails (c).\n", out)
+        self.assertIn("\n⚑ begins in 16 cases: b fails (b)\n", out)
+        self.assertIn("contract: documented; failure; sent by jax", out)
 
-    def test_those_that_could_not_be_asked_are_counted(self):
-        said = "0 known failures still fail, 0 no longer fail, 1 got no answer."
-        guard = reason("rule x", kind="policy", rule="x")
-        for new in (
-            row(CASE, NEW, "inconclusive"),
-            row(NAMES[1], NEW),
-            row(CASE, NEW, "unsupported", **guard),
+    def test_whatever_is_not_grave_is_a_note(self):
+        for more in (
+            {"contract": "silent"},
+            {"kind": "should-be-refused"},
+            {"verdict": ["nondeterministic"]},
+            {"sm": [], "suspected": [[90, 90]]},
         ):
-            self.check([self.known(OLD)], [new], said)
-        self.check([self.known(OLD, "wrong", grade="measured")], [row(CASE, NEW)], said)
+            code, first, out = self.first(failure(**more))
+            self.assertEqual((code, first[:17]), (0, "nothing got worse"), more)
+            self.assertIn("⚐ noted in 16 cases: a fails (a)", out)
+        code, _, out = self.first(failure(), old=rows(OLD, ""), new=rows(NEW))
+        self.assertEqual((code, "1 known failure begins" in out), (0, True), "a new feature")
+
+    def test_a_run_that_is_right_outweighs_the_file_unless_it_had_other_data(self):
+        measured = {"old": rows(grade="measured"), "new": rows(NEW, grade="measured")}
+        self.assertEqual(self.first(failure(), **measured)[0], 0)
+        data = {"data": "fill=neglse", "for": "very negative scores"}
+        self.assertEqual(self.first(failure(**data), **measured)[0], 1)
+
+    def test_no_entry_begins_and_ends_and_one_that_goes_on_does_not_end(self):
+        until = {"from": "9.10.0", "to": "9.25.0", "fixed": "9.25.0"}
+        half = {"problem": "dtype=f32", "ranges": [until]}
+        _, _, out = self.first(failure(label="x", **half), failure())
+        self.assertIn("\n1 known failure begins: a fails (a).\n", out)
+        _, _, out = self.first(failure(**half))
+        self.assertIn("\n1 known failure ends: a fails (a).\n", out)
+        other = {"problem": "dtype=bf16", "ranges": [{**until, "to": ""}]}
+        _, _, out = self.first(failure(label="x", **half), failure(**other))
+        self.assertIn("\nNo known failure of these cases begins or ends.\n", out)
+
+    def test_an_older_candidate_is_said(self):
+        until = {"from": "9.10.0", "to": "9.25.0", "fixed": "9.25.0"}
+        self.known(failure(ranges=[until]))
+        code, first, _ = self.gate(rows(NEW), rows(OLD))
+        said = "DO NOT MOVE (cuDNN 9.27.0 -> 9.20.0, an older version): 1 known wrong result begins"
+        self.assertEqual((code, first[: len(said)]), (1, said))
+
+
+class Accepting(Case):
+    def accept(self, text, *words, new=None):
+        path = self.write("accept.txt", text)
+        return self.gate(rows(), new or rows(NEW, "f32"), "--accept", path, *words)
+
+    def test_an_accepted_loss_is_printed_and_does_not_decide_until_its_day(self):
+        for until, code in (("2999-01-01", 0), ("2026-01-01", 1)):
+            got, first, out = self.accept(f"dtype=f32; not used; 2026-01-01; {until}\n")
+            self.assertEqual((got, "8 losses are accepted" in first), (code, code == 0), first)
+        self.assertIn("accept.txt:1 has expired, and its cases decide again.", out)
+        *_, out = self.accept("dtype=f32; not used; 2026-01-01; 2999-01-01\n")
+        self.assertIn("☐ 8 accepted: fp32 inputs", out)
+        self.assertIn("not used, until 2999-01-01", out)
+
+    def test_it_accepts_nothing_else(self):
+        code, first, out = self.accept("dtype=f16; not used; 2026-01-01; 2999-01-01\n")
+        self.assertEqual((code, "8 accepted cases are refused" in first), (1, True))
+        self.assertIn("accept.txt:1 accepts no finding of these cases.", out)
+
+    def test_what_is_proposed_needs_a_reason_and_then_accepts_all(self):
+        self.known(failure())
+        new = rows(NEW, lambda n: n in NAMES[::5])
+        code, _, lines = self.accept("", "--write-accept", new=new)
+        self.assertEqual(code, 1)
+        self.assertIn("known=a; ; ", lines)
+        code, first, _ = self.accept(lines.replace("; ;", "; why;"), new=new)
+        self.assertEqual((code, first[:10]), (0, "OK TO MOVE"), lines)
+
+    def test_a_wrong_line_is_named(self):
+        for line, said in (
+            ("dtype=f32; no day; soon; later", "accept.txt:2: want 'PREDICATE; REASON"),
+            ("dtpe=f32; x; 2026-01-01; 2026-01-02", "accept.txt:2: column 1: no key 'dtpe'"),
+            ("dtype=f32; ; 2026-01-01; 2026-01-02", "accept.txt:2: want"),
+        ):
+            path = self.write("accept.txt", f"# head\n{line}\n")
+            both = self.write("a.jsonl", rows()), self.write("b.jsonl", rows(NEW))
+            code, out, err = support.run("gate", *both, "--accept", path)
+            self.assertEqual((code, out, said in err), (2, "", True), err)
 
 
 class Commands(Case):

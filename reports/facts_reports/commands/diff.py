@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from ..compare import diff, diff_files, diff_words, sides
-from ..read import reader
+from ..compare import accept, answer, diff, diff_files, diff_words, sides
+from ..read import reader, text
 from ..read.store import load
 from ..read.vocabulary import CHANGES
 from .options import Command, folder, number, options
@@ -25,6 +25,9 @@ COMPARES = options(
     --fail-on CLASS,CLASS  changes that fail; default worse,changed-kind,lost; any; docs/gate.md
                            lists them
     --slower R             ratio of times above which a case is slower; default 1.10
+    --accept FILE          losses that do not decide: lines of PREDICATE; REASON; DATE; UNTIL
+    --write-accept         print the lines that accept what was found, instead of the answer
+    --link URL             where the page will be: Markdown, JUnit and annotations name it
     --junit FILE           also write the answer as JUnit
     --page DIR             also write the report page there
     --annotations          also print the groups as GitHub annotations
@@ -58,7 +61,7 @@ def _write_files(found, args, inputs, command):
         from ..page import exports  # the one part that needs Jinja2
 
         exports.write_site(
-            load(inputs), Path(args.page), f"{command.name}: {diff_words.decision(found)}", found
+            load(inputs), Path(args.page), f"{command.name}: {answer.of(found).decision}", found
         )
         print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
 
@@ -66,6 +69,7 @@ def _write_files(found, args, inputs, command):
 def show(args, inputs, command, measured=False):
     """Compares records and prints as the options ask. Returns an exit code."""
     try:
+        accepted = accept.Accepted(args.accept) if args.accept else None
         found = diff.compare(
             inputs,
             args.baseline,
@@ -75,12 +79,16 @@ def show(args, inputs, command, measured=False):
             args.fail_on,
             command.name,
             measured,
+            accepted,
         )
-    except sides.SidesError as error:
+    except (sides.SidesError, accept.AcceptError) as error:
         return command.fail(error)
+    found.link = text.line(args.link or "", 500)
     for record in found.sides.records:
         reader.warn(record.files, f"facts {command.name}")
-    if args.json:
+    if args.write_accept:
+        print("".join(accept.proposed(found)), end="")
+    elif args.json:
         for line in diff_files.json_lines(found):
             print(line)
     elif args.markdown:
@@ -93,7 +101,7 @@ def show(args, inputs, command, measured=False):
             file=sys.stderr if args.json or args.markdown else sys.stdout,
         )
     _write_files(found, args, inputs, command)
-    return found.exit_code()
+    return answer.of(found).code
 
 
 def run(args):

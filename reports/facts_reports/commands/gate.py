@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 from ..compare import diff_files, times
+from ..known import known, knowledge
 from ..read import files, reader
 from ..read.versions import version_key
 from . import asking, diff
@@ -64,13 +65,14 @@ def _say_how(args):
 
 
 def _check_devices(args, devices):
-    """The kinds of the devices, which have cuDNN."""
-    kinds = {kind for _, kind, *_ in asking.rows("devices", "--device", devices)}
+    """The kinds of the devices, which have cuDNN, and their architectures."""
+    found = asking.rows("devices", "--device", devices)
+    kinds = {kind for _, kind, *_ in found}
     if "cpu" in kinds:
         raise UsageError("--device cpu runs no cuDNN; give a GPU or a described device")
     if "described" in kinds and args.bench:
         raise UsageError("--bench: a described device runs nothing; give --device 0")
-    return kinds
+    return kinds, {int(sm) for _, _, sm, *_ in found if sm.isdigit()}
 
 
 def _check_build(option, word, described):
@@ -96,13 +98,33 @@ class Unasked(Exception):
 
 
 def _find_build(args, option, word):
-    """(name, what --cudnn takes). A folder keeps its path, because its name alone does not lead to it."""
+    """(name, version, what --cudnn takes). A folder keeps its path, because its name alone does not lead to it."""
     try:
         pinned = ["--pinned-only"] if args.pinned_only else []
-        [[name, *_]] = asking.rows("cudnn", "find", "--install", *pinned, word)
+        [[name, version, *_]] = asking.rows("cudnn", "find", "--install", *pinned, word)
     except Failed as failed:
         raise Unasked(failed.args[0], f"cuDNN {word} could not be asked") from None
-    return name, word if "/" in word else name
+    return name, version, word if "/" in word else name
+
+
+def _cases(args, versions, sms):
+    """The default: smoke, and what is known of the two versions: entries that begin or end on a device, and crashes. A case that hangs can disable a GPU: last."""
+    if args.words or args.bench:
+        return args.words or ["bench"]
+    old, new = map(known.number, versions)
+    chosen = []
+    for entry in known.load(asking.home("cases/known")):
+        if not entry.groups or entry.size == "big":
+            continue
+        lines = [knowledge.line(failure) for failure in entry.failures]
+        for sm in sms:
+            held = [[knowledge.holds(one, v, sm) for one in lines] for v in (old, new)]
+            crashes = any("crash" in one["verdict"] and any(h) for one, *h in zip(lines, *held))
+            if held[0] != held[1] or crashes:
+                hangs = any("hang" in one["verdict"] for one in lines)
+                chosen.append((hangs, f"regress/{entry.name}"))
+                break
+    return ["smoke", *(name for _, name in sorted(chosen))]
 
 
 def _ask(args, cases, builds, devices, kinds, *more):
@@ -155,23 +177,24 @@ def _ask_and_compare(args):
     if not (args.baseline and args.candidate):
         _say_how(args)
     devices = asking.devices("gate", args.device)
-    cases = args.words or ["bench" if args.bench else "smoke"]
-    kinds = _check_devices(args, devices)
+    kinds, sms = _check_devices(args, devices)
     try:
         try:
-            asking.view("list", "--count", *args.given("where"), "--", *cases)
+            checked = args.words or (["bench"] if args.bench else ["smoke", "regress"])
+            asking.view("list", "--count", *args.given("where"), "--", *checked)
         except Failed as failed:
             if failed.args[0] == NOTHING:
                 raise Unasked(NOTHING, "no case is selected") from None
             raise
         for option in ("baseline", "candidate"):
             _check_build(f"--{option}", getattr(args, option), "described" in kinds)
-        (old, *first), (new, *second) = (
+        (old, one, *first), (new, other, *second) = (
             _find_build(args, f"--{option}", getattr(args, option))
             for option in ("baseline", "candidate")
         )
         if old == new:
             raise UsageError(f"--baseline and --candidate are both {old}")
+        cases = _cases(args, (one, other), sms)
         asked = (first + second, devices, kinds)
         records = [_ask(args, cases, *asked, *args.given("where", "output", "resume", "overwrite"))]
         if args.bench:

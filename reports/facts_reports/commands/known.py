@@ -45,9 +45,7 @@ def _version(word, what):
 
 
 def _holds(failure, version, sm):
-    one = knowledge.line(failure)
-    within = any(knowledge.within(version, r) for r in one["ranges"])
-    return within and knowledge.how_sure(one, version, sm) != ""
+    return knowledge.holds(knowledge.line(failure), version, sm)
 
 
 def _list(entries, args):
@@ -120,28 +118,12 @@ def _of(entries, args):
         if refused and (row.get("reason") or {}).get("class") != "policy":
             speak = []
         for one in speak:
-            print(f"    {knowledge.sentence(one)}\n      {_about(one)}")
+            print(f"    {knowledge.sentence(one)}\n      {knowledge.about(one)}")
             if one["remedy"]:
                 print(f"      instead: {one['remedy']}")
         if not speak:
             print("    nothing is known of it")
     return OK
-
-
-_SURE = {
-    "seen": "seen with this version on this architecture",
-    "between": "between two versions that were seen",
-    "later": "nobody saw a later version right",
-    "suspected": "not asked on this architecture, which has the same engine",
-    "open": "the version or the architecture is not known",
-}
-
-
-def _about(one):
-    """How sure it is, the contract, who sends such calls."""
-    senders = [word for word in one["sent_by"] if word != "nobody"]
-    parts = [_SURE[one["sure"]], f"contract: {one['contract']}", one["kind"]]
-    return "; ".join(parts + [f"sent by {' '.join(senders)}"] * bool(senders))
 
 
 def _kind(entry):

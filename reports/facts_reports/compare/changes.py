@@ -1,9 +1,13 @@
 """What changed between two answers to one case: classes of vocabulary.CHANGES, each with the words that make cases alike."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
-from ..read import text
+from ..known import known, knowledge
+from ..read import cases, text
+from ..read.versions import number
 from ..read.vocabulary import BY_CHANGE, RANK
 from .sides import worst
 
@@ -202,47 +206,70 @@ def of(first, second, options):
     return hidden
 
 
-_NEEDS_A_RUN = "wrong nan unwritten overrun nondeterministic graph_mismatch exec_fail".split()
+# ---- what is known ----
+
+_GRAVE = frozenset("crash exit_crash hang wrong nan unwritten exec_fail overrun".split())
 
 
-@dataclass
-class Failures:
-    """Each name (the title or the link of a known failure) with one example: (slot, case)."""
+@lru_cache(maxsize=1)
+def known_lines():
+    """Of cases/known; none where the folder is not there."""
+    try:
+        return knowledge.lines(known.load(Path(__file__).resolve().parents[3] / "cases/known"))
+    except (OSError, known.KnownError):
+        return []
 
-    still: dict = field(default_factory=dict)
-    right: dict = field(default_factory=dict)
-    unasked: dict = field(default_factory=dict)
 
-    def add(self, slot, case, first, second):
-        failing = {b.known for b in second if b.known}
-        for name in failing:
-            self.still.setdefault(name, (slot, case))
-        for a in first:
-            if a.known and a.known not in failing:
-                self._ended(slot, case, a, second)
-        for b in second:
-            if b.named and b.unmet and b.kind == "yes" and b.named not in failing:
-                self.right.setdefault(b.named, (slot, case))
+class Joined:
+    """What is known of the cases of one slot, whose sides are two versions of cuDNN."""
 
-    def _ended(self, slot, case, a, second):
-        """The baseline fails as known; nothing says so of the candidate."""
-        b = worst(second) if second else None
-        only_decided = b and b.grade == "decided" and a.outcome in _NEEDS_A_RUN
-        if b is None or b.kind == "open" or b.ours or only_decided:
-            found = self.unasked
-        else:
-            found = self.still if b.kind == "fail" else self.right
-        found.setdefault(a.known, (slot, case))
+    def __init__(self, *sides):
+        """Of each side (version, architecture)."""
+        self.sides = sides
+        self.held = [
+            [one for one in known_lines() if knowledge.holds(one, number(version), sm)]
+            for version, sm in sides
+        ]
+        labels = [{(one["id"], one["label"]) for one in some} for some in self.held]
+        self.names = {name for name, _ in labels[0] ^ labels[1]}
+        self.moved = [[one for one in some if one["id"] in self.names] for some in self.held]
 
-    def groups(self):
-        """(still fail, no longer fail, got no answer): every name is in one of them."""
-        right = {name: at for name, at in self.right.items() if name not in self.still}
-        return (
-            self.still,
-            right,
-            {
-                name: at
-                for name, at in self.unasked.items()
-                if name not in self.still and name not in right
-            },
+    def _spoken(self, side, case, answers, lines):
+        """{id: the failure}: those that speak of an answer that cuDNN gave."""
+        out = {}
+        if "guards=" not in case and not any(a.guarded for a in answers):
+            case = cases.renamed(case, guards="off")
+        for a in answers:
+            if a.kind in ("yes", "fail") and a.chosen[0] in ("cudnn", ""):
+                engine = int(a.chosen[1]) if a.chosen[1].isdigit() else None
+                for one in knowledge.known_of(lines, case, *self.sides[side], engine):
+                    out.setdefault(one["id"], one)
+        return out
+
+    def of(self, case, first, second):
+        """([Change] of what begins and ends, {id: failure} of both sides, the ids of the candidate)."""
+        # An entry that holds alike on both sides can only begin with another engine.
+        engines = [{a.chosen[1] for a in answers} for answers in (first, second)]
+        lines = self.moved if engines[0] == engines[1] else self.held
+        old, new = (
+            self._spoken(side, case, answers, lines[side])
+            for side, answers in enumerate((first, second))
         )
+        a, b = worst(first), worst(second)
+        found = []
+        for name, one in new.items():
+            is_right = b.grade == "measured" and b.kind == "yes" and one["such_data"]
+            if name not in old and not is_right:
+                found.append(Change("begins" if _is_grave(one, a) else "noted", name))
+        for name, one in old.items():
+            fails = b.kind == "open" or b.kind == "fail" and b.outcome in one["verdict"]
+            if name not in new and name in self.names and not fails:
+                found.append(Change("ends", name))
+        return found, {**old, **new}, set(new)
+
+
+def _is_grave(one, before):
+    """Documented, shown on this architecture, and a crash, a hang, a fault or a wrong answer, where the baseline answers."""
+    shown = one["sure"] != "suspected" and bool(_GRAVE & set(one["verdict"]))
+    promised = one["kind"] == "failure" and one["contract"] == "documented"
+    return shown and promised and before.kind == "yes"

@@ -8,12 +8,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from ..known import knowledge
 from ..read import predicate, separate, text, words
 from ..read.cases import parse, value_of
 from ..read.versions import version_key
-from ..read.vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, SAME
+from ..read.vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, JOINED, SAME
 from . import changes, numbering, sides, times
-from .changes import Failures
 
 ROWS = 10  # of an answer that people read
 _NAMED = 3  # ways to change, in a row of several; rows of a class before those of the next
@@ -72,8 +72,12 @@ class Diff:
     fail_both: int = 0
     known_both: int = 0
     unmet: int = 0  # of the second side: expectations that were not met
+    guarded: int = 0  # cases that were asked with the library's guards on
     groups: list = field(default_factory=list)
-    failures: Failures = field(default_factory=Failures)
+    entries: dict = field(default_factory=dict)  # id: a known failure of these cases
+    spoken: set = field(default_factory=set)  # ids of those of the second side
+    accept: object = None  # accept.Accepted
+    link: str = ""  # of --link
     silent: dict = field(default_factory=dict)  # (slot, side): [cases without an answer, why]
     times: object = None  # times.Record: then `slower` is of times measured in turns
     mappings: dict = field(default_factory=dict)  # of numbering.learn
@@ -111,15 +115,8 @@ class Diff:
     def complete(self):
         return not self.incomplete()
 
-    def exit_code(self):
-        """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
-        if not self.compared():
-            return 5
-        codes = {self.code_of(c) for c in CHANGES if self.news(c.word)}
-        for code in (1, 3, 4):
-            if code in codes:
-                return code
-        return 0 if self.complete() and not any(self.alone) else 4
+    def cases_of(self, group):
+        return [self.names[pair] for pair in separate.members(group.members, len(self.names))]
 
     def code_of(self, change):
         """What a class makes of the exit code. Where a slower case is no finding, an unknown time is no question."""
@@ -146,11 +143,13 @@ def _slower(diff, slot, case):
     return [changes.Change("slower", "", found.ratio)] if found.is_slower else []
 
 
-def _add(diff, slot, case, first, second):
+def _add(diff, slot, case, first, second, joined):
     pair = len(diff.names)
     diff.names.append(case)
     diff.slots.append(slot)
     diff.seconds.append(sum(answer.wall_ms or 0 for answer in first + second) / 1000)
+    known = _known(diff, joined, case, first, second)
+    first = _numbered(diff, slot, case, first, second)
     ends = [sides.worst(answers) if answers else None for answers in (first, second)]
     for side, end in enumerate(ends):
         tally = diff.counts.setdefault((slot, side), {})
@@ -158,12 +157,12 @@ def _add(diff, slot, case, first, second):
         tally[word] = tally.get(word, 0) + 1
         if end and end.kind == "open":
             diff.silent.setdefault((slot, side), [0, end.why])[0] += 1
-    diff.failures.add(slot, case, first, second)
+    diff.guarded += "build" in diff.axes and any(a.guarded for a in first + second)
     found = changes.of(first, second, diff.options)
     if diff.times:
         found = [change for change in found if change.word != "slower"]
         found += _slower(diff, slot, case) if all(end and end.kind == "yes" for end in ends) else []
-    for change in found:
+    for change in map(_accepting(diff, slot, case), found + known):
         diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
         if change.ratio or change.known or change.engine:
             diff.about[pair, change.word] = (change.ratio, change.known, change.engine)
@@ -177,6 +176,32 @@ def _add(diff, slot, case, first, second):
     diff.unmet += any(answer.unmet for answer in second)
     for phrase in _phrases(kinds):
         diff.among.setdefault(phrase, []).append(pair)
+
+
+def _known(diff, joined, case, first, second):
+    """[Change] of what is known of a case."""
+    if not (joined and first and second):
+        return []
+    found, entries, spoken = joined.of(case, first, second)
+    diff.spoken |= spoken
+    for name, one in entries.items():
+        diff.entries.setdefault(name, one)
+    return found
+
+
+def _accepting(diff, slot, case):
+    """A finding that --accept names becomes `accepted`."""
+
+    def one(change):
+        if not diff.accept or change.word not in diff.fail_on:
+            return change
+        known = change.alike if change.word in JOINED else None
+        about = {**_about(diff.record(1), target(diff, slot, 1)), "known": known, "case": case}
+        line = diff.accept.line_for(about, case)
+        said = f"{change.word}: {change.alike}; {line.reason}, until {line.until}" if line else ""
+        return changes.Change("accepted", said) if line else change
+
+    return one
 
 
 _BEFORE = {"yes": "accepted before", "no": "refused before", "fail": "that failed before"}
@@ -218,6 +243,9 @@ def _grouped(diff, columns):
         phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()
     }
     for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):
+        if word in JOINED:
+            out += _entries_of(diff, word)
+            continue
         around = universe.get(BY_CHANGE[word].among, universe["planned"])
         ways = sorted(diff.classes[word].items(), key=lambda item: (-len(item[1]), item[0]))
         bits = [(alike, separate.bits_of(pairs, columns.size)) for alike, pairs in ways]
@@ -243,6 +271,16 @@ def _grouped(diff, columns):
             rule = separate.Rule(None, separate.count(rest), 0, rest)
             out.append(_group(diff, word, said, rule, rest, around, everything))
     return _ordered(out, diff.fail_on)
+
+
+def _entries_of(diff, word):
+    """A group for each entry, the crashes first; its file says where it holds."""
+    ways = diff.classes[word].items()
+    for name, pairs in sorted(ways, key=lambda way: knowledge.rank(diff.entries[way[0]])):
+        bits = separate.bits_of(pairs, len(diff.names))
+        size = len(set(pairs))
+        rule = separate.Rule(None, size, 0, bits)
+        yield _group(diff, word, (name, name), rule, bits, bits, bits)
 
 
 def _apart(columns, word, bits, around, everything):
@@ -329,20 +367,19 @@ def _kept(tree, target, case, answers, record):
     return False
 
 
-def _read_pairs(diff):
-    """Every case with both sides' answers, the baseline's with the engines' new numbers where cuDNN renumbered them."""
-    diff.mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
-    for slot, case, first, second in diff.sides.pairs():
-        mapping = diff.mappings.get(numbering.space(slot, case))
-        if mapping and second:
-            graph = "backward" if case.startswith("pass=bwd") else "forward"
-            if " impl=unified" in case:
-                graph = "unified " + graph
-            for old in {index for a in first for index, *_ in a.offered} & set(mapping):
-                key = graph, old, mapping[old]
-                diff.numbers[key] = diff.numbers.get(key, 0) + 1
-            first = numbering.translate(first, mapping)
-        yield slot, case, first, second
+def _numbered(diff, slot, case, first, second):
+    """The baseline's answers with the engines' new numbers where cuDNN renumbered them."""
+    mapping = diff.mappings.get(numbering.space(slot, case))
+    if not mapping:
+        return first
+    if second:
+        graph = "backward" if case.startswith("pass=bwd") else "forward"
+        if " impl=unified" in case:
+            graph = "unified " + graph
+        for old in {index for a in first for index, *_ in a.offered} & set(mapping):
+            key = graph, old, mapping[old]
+            diff.numbers[key] = diff.numbers.get(key, 0) + 1
+    return numbering.translate(first, mapping)
 
 
 def renumbered(diff, slot, case, answers):
@@ -367,7 +404,7 @@ def classes(said):
     return frozenset(found)
 
 
-def _of(both, axes, alone, slower, fail_on, command, turns):
+def _of(both, axes, alone, slower, fail_on, command, turns, accept=None):
     """A Diff that is not filled yet. `turns`: a times.Record whose times were measured in turns: then `slower` is a finding."""
     findings = FINDINGS | {"slower"} if turns else FINDINGS
     return Diff(
@@ -378,6 +415,7 @@ def _of(both, axes, alone, slower, fail_on, command, turns):
         findings if fail_on is None else fail_on,
         command,
         times=turns,
+        accept=accept,
     )
 
 
@@ -390,6 +428,7 @@ def compare(
     fail_on=None,
     command="diff",
     measured=False,
+    accept=None,
 ):
     """A Diff. `inputs`: two records, or any number that together hold both builds. `measured`: their times were measured in turns, and `slower` is a finding.
     Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
@@ -420,7 +459,7 @@ def compare(
         a, b = both.slots[slot]
         return not tree or _kept(tree, a, case, one, first) or _kept(tree, b, case, other, second)
 
-    return filled(_of(both, axes, tuple(alone), slower, fail_on, command, turns), is_kept)
+    return filled(_of(both, axes, tuple(alone), slower, fail_on, command, turns, accept), is_kept)
 
 
 def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=None):
@@ -457,7 +496,9 @@ def of_slot(diff, slot):
         diff.fail_on,
         diff.command,
         [diff.names[pair] for pair in sorted(mine)],
+        entries=diff.entries,
     )
+    out.guarded = diff.guarded and len(mine)
     out.classes, out.same = classes, len(mine) - len(changed)
     out.shown = {
         word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs)
@@ -468,10 +509,23 @@ def of_slot(diff, slot):
     return out
 
 
+def _joined(diff, slot):
+    """What is known of a slot's cases; None where both sides have one version of cuDNN."""
+    about = [diff.record(i).targets[target(diff, slot, i)] for i in (0, 1)]
+    both = [(one["cudnn"], int(one["sm"] or 0)) for one in about]
+    is_step = all(version and sm for version, sm in both) and both[0][0] != both[1][0]
+    return changes.Joined(*both) if is_step else None
+
+
 def filled(diff, is_kept=lambda slot, case, one, other: True):
-    for slot, case, one, other in _read_pairs(diff):
+    diff.mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
+    joined = [_joined(diff, slot) for slot in range(len(diff.sides.slots))]
+    for slot, case, one, other in diff.sides.pairs():
         if is_kept(slot, case, one, other):
-            _add(diff, slot, case, one, other)
+            _add(diff, slot, case, one, other, joined[slot])
+    ends = diff.classes.get("ends", {})
+    for name in diff.spoken & ends.keys():  # it goes on in another case
+        del ends[name]
     if diff.classes:
         diff.groups = _grouped(diff, separate.columns_of(diff.names, _subjects(diff)))
     return diff

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ..read import files, junit, text
 from ..read.separate import members
-from ..read.vocabulary import BY_CHANGE, CHANGES
+from ..read.vocabulary import BY_CHANGE, CHANGES, JOINED
+from . import answer, diff_words
 from . import diff as d
-from . import diff_words
 
 ANNOTATIONS = 10
 _CASES = 20  # named for each group, in JUnit
@@ -23,6 +23,8 @@ def about(diff, group):
         "fails": group.word in diff.fail_on and group.news > 0,
         "change": group.alike,
         "where": group.where,
+        "words": diff_words.in_words(diff, group),
+        "entry": diff.entries[group.alike] if group.word in JOINED else None,
         "cases": group.hits,
         "of": group.total,
         "others": group.others,
@@ -51,11 +53,13 @@ def json_lines(diff):
         }
         for pair, grades, counts in diff_words.targets_words(diff)
     ]
-    still, right, unasked = diff.failures.groups()
+    found = answer.of(diff)
     head = {
-        "decision": diff_words.decision(diff),
-        "answer": diff_words.headline(diff),
-        "exit": diff.exit_code(),
+        "decision": found.decision,
+        "answer": found.first,
+        "known": found.known,
+        "counts": found.counts,
+        "exit": found.code,
         "compared": diff.compared(),
         "same": diff.same,
         "axes": diff.axes,
@@ -72,11 +76,6 @@ def json_lines(diff):
         "unreadable": [record.unreadable() for record in diff.sides.records],
         "fail_on_both": diff.fail_both,
         "notes": diff_words.notes(diff),
-        "known_failures": {
-            "still": sorted(still),
-            "right_now": dict(diff_words.known_failures(diff)[1]),
-            "not_asked": sorted(unasked),
-        },
         "not_asked": {way: len(pairs) for way, pairs in diff.classes.get("not asked", {}).items()},
         "new_knobs": {way: len(pairs) for way, pairs in diff.classes.get("new knobs", {}).items()},
         "renumbered": [
@@ -111,9 +110,13 @@ def write_junit(diff, path):
         taken = sum(_seconds(diff, g) for g in groups)
         suites.append(junit.suite(change.word, taken, counts, about_it, body))
         total, failed = total + len(groups), failed + bad * fails
-    properties = {"compared": diff.compared(), "same": diff.same}
-    code, taken = diff.exit_code(), sum(diff.seconds)
-    _write_suites(path, diff_words.headline(diff), code, properties, suites, total, failed, taken)
+    found = answer.of(diff)
+    sides = [sorted({slot[side][0] for slot in diff.sides.slots}) for side in (0, 1)]
+    properties = dict(zip(("baseline", "candidate"), map(", ".join, sides)))
+    properties |= {"devices": found.devices, "link": diff.link or ""}
+    properties |= {"compared": diff.compared(), "same": diff.same}
+    about = found.titled, found.code, diff.command
+    _write_suites(path, about, properties, suites, total, failed, sum(diff.seconds))
 
 
 def _seconds(diff, group):
@@ -121,8 +124,9 @@ def _seconds(diff, group):
     return sum(diff.seconds[i] for i in members(group.members, len(diff.names)))
 
 
-def _write_suites(path, headline, code, properties=(), suites=(), total=0, failed=0, seconds=0.0):
-    """The decision as a test of its own, then the other suites. `seconds`: what all took."""
+def _write_suites(path, about, properties=(), suites=(), total=0, failed=0, seconds=0.0):
+    """The decision as a test of its own, then the other suites. `about`: first line, exit code, command; `seconds`: what all took."""
+    headline, code, command = about
     said, bad = text.line(headline, 500), int(code == 1)
     tag = {0: "", 1: "failure"}.get(code, "error")
     case = junit.case("facts.diff", "decision", seconds, tag, said, "", "" if code else said)
@@ -130,7 +134,7 @@ def _write_suites(path, headline, code, properties=(), suites=(), total=0, faile
     answer = junit.suite("decision", seconds, counts, dict(properties), case)
     files.write(
         path,
-        f'{junit.HEAD}<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n'
+        f'{junit.HEAD}<testsuites name="facts {command}" tests="{total + 1}" failures="{failed + bad}">\n'
         + "".join([answer, *suites])
         + "</testsuites>\n",
     )
@@ -138,14 +142,15 @@ def _write_suites(path, headline, code, properties=(), suites=(), total=0, faile
 
 def _junit_case(diff, group, tag):
     before, after = diff_words.before_after(diff, group)
-    where = diff_words.where_words(group)
+    where = diff_words.in_words(diff, group)
     message = text.line(f"{group.hits:,} {group.word}: {where}: {group.alike}", 500)
     # without a count: the same test from run to run
     name = text.line(": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500)
-    cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
+    cases = diff.cases_of(group)[:_CASES]
     rest = group.hits - len(cases)
     detail = [
-        diff_words.exactness(group),
+        group.where or "",
+        diff_words.exactness(diff, group),
         f"{before} -> {after}",
         d.repro(diff, group),
         d.bisect(diff, group),
@@ -170,14 +175,15 @@ def decided(words, headline, code):
 
 def annotations(diff):
     """At most ten lines ::error, ::warning or ::notice: the decision, then the worst groups."""
-    out = [decided(diff_words.decision(diff), diff_words.headline(diff), diff.exit_code())]
+    found = answer.of(diff)
+    out = [decided(found.decision, f"{found.titled} {diff.link or ''}".rstrip(), found.code)]
     for group in diff.groups[: ANNOTATIONS - 1]:
         fails = group.word in diff.fail_on and group.news > 0
         kind = "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
         kind = "error" if fails else kind
         title = f"FACTS: {group.hits:,} {group.word}"
         title += f" ({group.known:,} known)" if group.known else ""
-        where = f"{diff_words.where_words(group)} ({diff_words.exactness(group)})"
+        where = f"{diff_words.in_words(diff, group)} ({diff_words.exactness(diff, group)})"
         said = f"{where}: {group.alike}. {d.repro(diff, group)}"
         out.append(f"::{kind} title={_workflow(title, True)}::{_workflow(said)}")
     return out
@@ -188,18 +194,19 @@ def annotations(diff):
 
 def unasked(why, args):
     """CANNOT TELL in the form that the options want: the builds could not be asked, so there is no record."""
-    headline = f"{diff_words.CANNOT_TELL}: {text.line(why, 500)}."
-    said = headline
+    sides = f"cuDNN {args.baseline} -> {args.candidate}"
+    headline = f"{answer.CANNOT_TELL} ({sides}): {text.line(why, 500)}."
+    said, titled = headline, f"FACTS: {headline}"
     if args.json:
-        answer = {"diff": {"decision": diff_words.CANNOT_TELL, "answer": headline}}
-        said = json.dumps(answer, ensure_ascii=False)
+        about = {"diff": {"decision": answer.CANNOT_TELL, "answer": headline}}
+        said = json.dumps(about, ensure_ascii=False)
     elif args.markdown:
-        said = f"**{text.markdown(headline)}**"
+        said = f"**{text.markdown(titled)}**"
     print(said)
     if args.annotations:
         print(
-            decided(diff_words.CANNOT_TELL, headline, 3),
+            decided(answer.CANNOT_TELL, titled, 3),
             file=sys.stderr if args.json or args.markdown else sys.stdout,
         )
     if args.junit:
-        _write_suites(Path(args.junit), headline, 3)
+        _write_suites(Path(args.junit), (titled, 3, "gate"))

@@ -1,131 +1,20 @@
-"""The answer of a diff in words: the decision, one clause why and the counts; then all of it for a terminal, and as Markdown for a pull request."""
+"""All of a diff in words, after its answer: for a terminal, and as Markdown for a pull request."""
 
 import re
-from pathlib import Path
 
-from ..known import known as failures_known
-from ..known import observe
-from ..read import text
+from ..known import knowledge
+from ..read import features, text
 from ..read.separate import members
-from ..read.vocabulary import APART, BY_CHANGE, CHANGES, OUTCOMES
+from ..read.vocabulary import BY_CHANGE, JOINED, OUTCOMES
+from . import answer, times
 from . import diff as d
-from . import times
 from .changes import state_words
 from .sides import worst
 
 SCOPE = "FACTS gates fused attention; a convolution or RNN regression will pass it."
 MARKDOWN_BYTES = 60000  # a comment of a pull request may have 65,536 characters
-_TARGETS, _NAMED, _RIGHT = 12, 6, 10
-
-
-# ---- the first line ----
-
-_DECISIONS = {"gate": ("OK TO MOVE", "DO NOT MOVE"), "diff": ("NO REGRESSION", "REGRESSION")}
-CANNOT_TELL = "CANNOT TELL"
-
-# A class of change as a sentence: one case, several cases.
-_SENTENCES = {
-    "worse": ("accepted case fails now", "accepted cases fail now"),
-    "changed kind": ("case fails in a new way", "cases fail in a new way"),
-    "lost": ("accepted case is refused now", "accepted cases are refused now"),
-    "missing": ("case has an answer on one side only", "cases have an answer on one side only"),
-    "inconclusive": ("case could not be asked", "cases could not be asked"),
-    "time unknown": ("case could not be compared by time", "cases could not be compared by time"),
-    "slower": ("case is slower", "cases are slower"),
-    "engine changed": ("case has other engines", "cases have other engines"),
-    "knobs changed": ("case has other knob values", "cases have other knob values"),
-    "plan slower": ("plan takes longer to build", "plans take longer to build"),
-    "workspace larger": ("case needs more workspace", "cases need more workspace"),
-    "better": ("case no longer fails", "cases no longer fail"),
-    "gained": ("refused case is accepted now", "refused cases are accepted now"),
-    "reason changed": (
-        "case is refused for another reason",
-        "cases are refused for another reason",
-    ),
-    "new knobs": ("case has new knobs", "cases have new knobs"),
-    "not asked": ("case was asked on one side only", "cases were asked on one side only"),
-}
-
-
-def decision(diff):
-    """What to do, in two or three words."""
-    code = diff.exit_code()
-    return CANNOT_TELL if code > 1 else _DECISIONS[diff.command][code]
-
-
-def sentence(diff, word):
-    said = text.count(diff.total(word), *_SENTENCES[word])
-    if word == "time unknown":
-        said += (
-            " ("
-            + "; ".join(
-                f"{why}: {len(pairs):,}" for why, pairs in sorted(diff.classes[word].items())
-            )
-            + ")"
-        )
-    return said + (f" ({diff.known(word):,} known)" if diff.known(word) else "")
-
-
-def _and(parts):
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-
-
-def partial(diff):
-    """Why a comparison is not whole."""
-    out = [f"only one side has {b} on {d}" for side in diff.alone for b, d in side[:2]]
-    return out + ["a record is incomplete"] * (not diff.complete())
-
-
-def _silent(diff):
-    """Targets that gave no answer at all, each with the first reason."""
-    out = {}
-    for (slot, side), (count, why) in diff.silent.items():
-        if count == sum(diff.counts[slot, side].values()):
-            out.setdefault(_target_words(diff, slot, side), why)
-    return [
-        f"{name} could not be asked" + f" ({text.line(why, 160)})" * bool(why)
-        for name, why in out.items()
-    ]
-
-
-def _target_words(diff, slot, side):
-    build, device = d.target(diff, slot, side)
-    return f"{'cuDNN ' + build if build != 'none' else 'the CPU backend'} on {device}"
-
-
-def _clause(diff, counted):
-    """One clause, and the classes that it has named."""
-    code = diff.exit_code()
-    if code == 5 and diff.names:
-        return "FACTS itself refuses every case for one of the two sides", []
-    if code == 5:
-        return "the two sides have no case and target in common", []
-    if code == 1:
-        said = [word for word in counted if word in diff.fail_on and diff.news(word)]
-        return _and([sentence(diff, word) for word in said]), said
-    if code:
-        said = [word for word in counted if diff.code_of(BY_CHANGE[word]) > 1]
-        silent = _silent(diff)[:2]
-        shown = [sentence(diff, word) for word in said if not (silent and word == "inconclusive")]
-        return _and(silent + shown + partial(diff)), said
-    worse = [word for word in counted if word in d.FINDINGS]
-    if not worse:
-        return "nothing got worse", []
-    known = not any(diff.news(word) for word in worse)
-    return ("only known failures changed" if known else "--fail-on leaves out what got worse"), []
-
-
-def headline(diff):
-    """One line: the decision, why, what else changed, how many answers were compared."""
-    apart = {"reason changed", *APART}
-    counted = [c.word for c in CHANGES if c.word not in apart and diff.total(c.word)]
-    why, said = _clause(diff, counted)
-    rest = [sentence(diff, word) for word in counted if word not in said]
-    if diff.exit_code() == 1:
-        rest += [f"{part[0].upper()}{part[1:]}" for part in partial(diff)]
-    if diff.compared():
-        rest.append(f"{text.count(diff.compared(), 'answer')} compared, {diff.same:,} same")
-    return f"{decision(diff)}: " + ". ".join([why, *rest]) + "."
+_TARGETS, _NAMED = 12, 6
+NEXT = "Next: facts bisect finds the version; --write-accept prints the lines for --accept; docs/gate.md, After DO NOT MOVE."
 
 
 # ---- what follows ----
@@ -159,8 +48,6 @@ def notes(diff):
         out.append(
             "The first side was only decided, the second was measured. A case that fails now may have failed before."
         )
-    if all(g == {"decided"} for g in grades):
-        out.append("Decisions only: nothing ran on a GPU, no number was computed.")
     for side, alone in zip(("first", "second"), diff.alone):
         if alone:
             out.append(f"Only the {side} side has {_some(f'{b} on {v}' for b, v in alone)}.")
@@ -170,6 +57,7 @@ def notes(diff):
     ]
     if cut:
         out.append(f"Incomplete: {_some(cut, '; ')}.")
+    out += diff.accept.notes() if diff.accept else []
     hashes = [
         {str(run.get("suite_hash")) for run in record.runs.values()}
         for record in diff.sides.records
@@ -179,48 +67,6 @@ def notes(diff):
             "The records have different suites or shards: cases of only one record are missing."
         )
     return out
-
-
-def _entries():
-    """Of cases/known; none where the folder is not there."""
-    try:
-        return failures_known.load(Path(__file__).resolve().parents[3] / "cases" / "known")
-    except (OSError, failures_known.KnownError):
-        return []
-
-
-def _elsewhere(diff, entries, told):
-    """The guarded failures that hold in a candidate's version and that these cases do not cover. For a gate alone."""
-    if diff.command != "gate":
-        return None
-    # Records up to 1.0.0 name a failure without a link by its place in docs/findings.md.
-    told = {re.sub(r"^docs/findings\.md#(.+)", r"cases/known/\1.known", name) for name in told}
-    versions = {diff.record(1).targets[slot.second]["cudnn"] for slot in diff.sides.slots}
-    return {
-        e.name
-        for e in entries
-        if e.is_failure
-        and any(f.guarded and observe.holds(f, v) for f in e.failures for v in versions if v)
-        and not told & {link for f in e.failures for link in (f.link, e.link)}
-    }
-
-
-def known_failures(diff):
-    """(sentence, [(name, command)] of those that no longer fail)."""
-    still, right, unasked = diff.failures.groups()
-    entries = _entries()
-    more = _elsewhere(diff, entries, {*still, *right, *unasked})
-    if not (still or right or unasked or more):
-        return "", []
-    others = observe.not_failures(entries)
-    said = observe.told_by_kind(others, still, right, unasked) + "."
-    if not (still or right or unasked):
-        said = "No known failure is among these cases."
-    if more:
-        version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
-        said += f" {text.count(len(more), 'failure that FACTS guards against is', 'failures that FACTS guards against are')} not in these cases: facts known check --cudnn {version} asks about these failures."
-    named = list(right.items())[:_RIGHT]
-    return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in named]
 
 
 def not_asked(diff):
@@ -257,8 +103,11 @@ def engines_words(diff):
     return out
 
 
-def exactness(group):
-    """How well the predicate separates: both ways."""
+def exactness(diff, group):
+    """How well the predicate separates: both ways. Of an entry: what is known of it."""
+    if group.word in JOINED:
+        one = diff.entries[group.alike]
+        return f"{knowledge.known_words(one)}; {knowledge.about(one)}"
     among = BY_CHANGE[group.word].among
     if group.where is None:
         return f"no predicate separates these {group.hits:,} of {text.count(group.total, 'case')} from the {text.count(group.among, 'other case')} {among}"
@@ -281,7 +130,9 @@ def _ratio(group):
 
 def detail(group):
     """How it changed, where the example does not say it better (its reason has its own numbers, or names types)."""
-    example = " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    example = (
+        group.word in JOINED or " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    )
     return "; ".join(x for x in ("" if example else group.alike, group.engine, _ratio(group)) if x)
 
 
@@ -298,8 +149,27 @@ def on(diff, group):
     return "" if named or len(mine) == len(slots) else ", ".join(mine)
 
 
-def where_words(group):
-    return {None: "no predicate found", "": "every case"}.get(group.where, group.where)
+def in_words(diff, group):
+    """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
+    if group.word in JOINED:
+        one = diff.entries[group.alike]
+        return f"{one['title'].rstrip('.')} ({one['id']})"
+    passes = {"bwd" if c.startswith("pass=bwd") else "fwd" for c in diff.cases_of(group)}
+    about = passes.pop() if len(passes) == 1 else ""
+    said = features.words_of(group.where, about)
+    is_open = about and group.where and "ward" not in said
+    return said + {"fwd": ", forward", "bwd": ", backward"}[about] if is_open else said
+
+
+def _counted(group):
+    mark, word = BY_CHANGE[group.word].mark, group.word
+    if word in JOINED:
+        return f"{mark} {word} in {text.count(group.hits, 'case')}"
+    return f"{mark} {group.hits:,} {word}"
+
+
+def _predicate(group):
+    return f"{group.where}: " if group.where else ""
 
 
 _MEASURES = {
@@ -421,7 +291,8 @@ def _axes_words(diff):
 
 
 def as_text(diff):
-    lines = [headline(diff), ""]
+    found = answer.of(diff)
+    lines = [found.first, *filter(None, (found.known, found.counts)), ""]
     for pair, grades, counts in targets_words(diff):
         if pair.first[1] == pair.second[1]:
             name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
@@ -437,8 +308,8 @@ def as_text(diff):
         known = f", {group.known:,} known" if group.known else ""
         lines += [
             "",
-            f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}{f' on {devices}' if (devices := on(diff, group)) else ''}",
-            f"    {exactness(group)}",
+            f"{_counted(group)}{known}: {in_words(diff, group)}{f' on {devices}' if (devices := on(diff, group)) else ''}",
+            f"    {_predicate(group)}{exactness(diff, group)}",
             *_indented(detail(group)),
             f"    e.g. {before}  ->  {after}",
             f"    {d.repro(diff, group)}",
@@ -446,13 +317,7 @@ def as_text(diff):
         lines += _indented(d.bisect(diff, group))
     if rest:
         lines += ["", _more_words(rest)]
-    known, right = known_failures(diff)
-    lines += ["", known] if known else []
-    lines += [
-        line
-        for name, command in right
-        for line in (f"    no longer fails: {name}", f"      {command}")
-    ]
+    lines += ["", NEXT] if found.code == 1 else []
     lines += ["", *not_asked(diff)] if not_asked(diff) else []
     lines += [
         "",
@@ -470,21 +335,25 @@ def as_markdown(diff):
         body = _markdown(diff, most)
         if len(body.encode()) <= MARKDOWN_BYTES:
             return body
-    return text.line(headline(diff), 1000) + "\n\n" + SCOPE + "\n"
+    return text.line(answer.of(diff).titled, 1000) + "\n\n" + SCOPE + "\n"
 
 
 def _markdown(diff, most):
     shown, rest = _rows(diff, most)
-    out = [f"**{text.markdown(headline(diff))}**", ""]
+    found = answer.of(diff)
+    linked = f" [Page]({diff.link})" if diff.link else ""
+    out = [f"**{text.markdown(found.titled)}**{linked}", ""]
+    out += [text.markdown(line) + "\n" for line in (found.known, found.counts) if line]
     if shown:
         out += ["| | change | cases | where | before → after (one case) |", "|---|---|---|---|---|"]
         for i, group in enumerate(shown, 1):
             before, after = before_after(diff, group)
-            where = text.code(group.where) if group.where else where_words(group)
+            where = text.markdown(in_words(diff, group))
+            where += f"<br>{text.code(group.where)}" if group.where else ""
             known = f" ({group.known:,} known)" if group.known else ""
             out.append(
                 f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
-                f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |"
+                f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{text.markdown(exactness(diff, group))} | {text.markdown(before)} → {text.markdown(after)} |"
             )
         out.append("")
         if rest:
@@ -499,23 +368,7 @@ def _markdown(diff, most):
         out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
     elif rest:
         out += [_more_words(rest), ""]
-    known, right = known_failures(diff)
-    if known:
-        fence = text.ticks("\n".join(command for _, command in right), 3)
-        out += [known, ""] + (
-            [
-                f"{fence}sh",
-                *(
-                    text.line(line, 3500)
-                    for name, command in right
-                    for line in (f"# no longer fails: {name}", command)
-                ),
-                fence,
-                "",
-            ]
-            if right
-            else []
-        )
+    out += [NEXT, ""] if found.code == 1 else []
     if asked := not_asked(diff):
         out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]

@@ -61,6 +61,7 @@ class Answer(NamedTuple):
     wall_ms: object
     reason: tuple  # class, status, text, rule
     why: str  # one line of words
+    guarded: bool  # the library's guards were on: cuDNN alone was not asked
 
     @property
     def kind(self):
@@ -147,6 +148,9 @@ def answer_of(row, lists):
         *measures,
         tuple(str(row["reason"].get(k) or "") for k in _REASON),
         "" if is_good(row["verdict"]) else words.why(row, 300),
+        row["build"] != words.NO_BUILD
+        and row.get("guards") != "off"
+        and " guards=off" not in row["case"],
     )
 
 

@@ -237,6 +237,11 @@ def how_sure(one, version, sm):
     return "seen" if version in seen else "later" if seen and version > seen[-1] else "between"
 
 
+def holds(one, version, sm):
+    """Does it hold in this version on this architecture? 0: not known."""
+    return how_sure(one, version, sm) != "" and any(within(version, r) for r in one["ranges"])
+
+
 def speaks(one, get, version, sm, engine=None):
     """(how sure, does the case have such data, fixed in) if this failure speaks of a case; None otherwise. `get` answers with what the case says,
     and None for what is not known."""
@@ -287,14 +292,33 @@ def rank(one):
     return not one["serious"], min(order.index(verdict) for verdict in one["verdict"])
 
 
-def sentence(one):
-    """ "known to be wrong for very negative scores: TITLE; fixed in 9.26.0 (ID)"."""
+def known_words(one):
+    """ "known to be wrong in some runs for very negative scores"."""
     return (
         ("suspected" if one["sure"] == "suspected" else "known")
         + (" " + one["says"] if one["says"] else "")
         + (" in some runs" if one["sometimes"] else "")
         + (f" for {one['for']}" if one["data"] else "")
-        + f": {one['title'].rstrip('.')}"
-        + (f"; fixed in {one['fixed']}" if one["fixed"] else "")
-        + f" ({one['id']})"
     )
+
+
+def sentence(one):
+    """ "known to be wrong for very negative scores: TITLE; fixed in 9.26.0 (ID)"."""
+    fixed = f"; fixed in {one['fixed']}" if one["fixed"] else ""
+    return f"{known_words(one)}: {one['title'].rstrip('.')}{fixed} ({one['id']})"
+
+
+SURE = {
+    "seen": "seen with this version on this architecture",
+    "between": "between two versions that were seen",
+    "later": "nobody saw a later version right",
+    "suspected": "not asked on this architecture, which has the same engine",
+    "open": "the version or the architecture is not known",
+}
+
+
+def about(one):
+    """How sure it is, the contract, who sends such calls."""
+    senders = [word for word in one["sent_by"] if word != "nobody"]
+    parts = [SURE[one["sure"]], f"contract: {one['contract']}", one["kind"]]
+    return "; ".join(parts + [f"sent by {' '.join(senders)}"] * bool(senders))

@@ -7,8 +7,10 @@ from ..read.vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 # Of a step: before engines, knobs and times.
-_FIRST = "worse, changed kind, lost, missing, inconclusive, time unknown, better, gained".split(
-    ", "
+_FIRST = (
+    "worse, changed kind, lost, begins, missing, inconclusive, time unknown, better, gained".split(
+        ", "
+    )
 )
 _APART = ("not asked", "new knobs", "reason changed")
 _FOLDED = {
@@ -19,7 +21,7 @@ _FOLDED = {
     "workspace larger": "larger workspace",
 }  # of steps in one entry
 _KINDS = {
-    **dict.fromkeys(("worse", "changed kind", "lost"), "failure"),
+    **dict.fromkeys(("worse", "changed kind", "lost", "begins"), "failure"),
     **dict.fromkeys(("missing", "inconclusive", "time unknown"), "open"),
     **dict.fromkeys(("better", "gained"), "good"),
 }
@@ -156,7 +158,6 @@ def of(store, steps, findings):
         "notes": [],
     }
     if steps.gate:
-        word, _, clause = steps.gate["headline"].partition(": ")
         a, b, devices = (steps.gate[key] for key in ("a", "b", "devices"))
         where = f"{text.count(len(devices), 'device')} ({words.several(devices)})"
         groups = enumerate(steps.gate["groups"])
@@ -165,8 +166,8 @@ def of(store, steps, findings):
             "findings": [],
             "more_findings": 0,
             "tone": {0: "good", 1: "bad"}.get(steps.code, "open"),
-            "head": word,
-            "clause": clause,
+            "head": steps.gate["decision"],
+            "clause": steps.gate["clause"],
             "sentence": f"cuDNN {labels.get(a, a)} → {labels.get(b, b)} on {where}.",
             "groups": [_group_line(steps.gate, i, g, True) for i, g in groups][:_GATE],
             "older": max(0, len(steps.gate["groups"]) - _GATE),
@@ -180,6 +181,10 @@ def of(store, steps, findings):
     )
     if steps.steps and not news and not measured and store.complete():
         out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
-        broken = not steps.steps[0]["totals"].keys().isdisjoint(("worse", "changed kind", "lost"))
+        broken = (
+            not steps.steps[0]["totals"]
+            .keys()
+            .isdisjoint(("worse", "changed kind", "lost", "begins"))
+        )
         out["tone"] = "bad" if broken else "good"
     return out

@@ -1,7 +1,7 @@
 """What changed between two versions, as objects for the page: the comparison of `facts diff`, made once here and only shown there."""
 
-from ..compare import diff, diff_files, diff_words, sides
-from ..read import features, separate, text, words
+from ..compare import answer, diff, diff_files, diff_words, sides
+from ..read import separate, text, words
 from ..read.versions import version_key
 from ..read.vocabulary import APART, CHANGES
 from . import numbers
@@ -111,24 +111,25 @@ def _members(found, group, places):
     return out
 
 
-def _words(found, group):
-    """Where a group is, in words; with the pass where all of its cases have one, which those around it may not show."""
-    said = features.words_of(group.where)
-    names = [found.names[pair] for pair in separate.members(group.members, len(found.names))]
-    passes = {"backward" if name.startswith("pass=bwd") else "forward" for name in names}
-    alone = len(passes) == 1 and group.where and "=" not in said and "ward" not in said
-    return f"{said}, {passes.pop()}" if alone else said
-
-
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
-    kept = ("class", "fails", "where", "cases", "known", "example", "repro", "bisect", "ratio")
+    kept = (
+        "class",
+        "fails",
+        "where",
+        "words",
+        "cases",
+        "known",
+        "example",
+        "repro",
+        "bisect",
+        "ratio",
+    )
     return {
         **{name: about[name] for name in kept},
-        "words": _words(found, group),
         "on": diff_words.on(found, group),
         "change": diff_words.detail(group),
-        "exactness": diff_words.exactness(group),
+        "exactness": diff_words.exactness(found, group),
         "before": about["baseline"]["answer"],
         "after": about["candidate"]["answer"],
         "members": {device: cases[:_MEMBERS] for device, cases in members.items()},
@@ -138,21 +139,22 @@ def _group(found, group, places):
 
 def as_object(found, places):
     """A comparison for the page."""
-    slots = found.sides.slots
+    slots, said = found.sides.slots, answer.of(found)
     return {
         "a": slots[0].first[0],
         "b": slots[0].second[0],
         "devices": [s.second[1] for s in slots],
         "compared": found.compared(),
         "same": found.same,
-        "headline": diff_words.headline(found),
+        "headline": said.first,
         "headlines": {
-            s.second[1]: diff_words.headline(diff.of_slot(found, place))
+            s.second[1]: answer.of(diff.of_slot(found, place)).first
             for place, s in enumerate(slots)
         },
-        "decision": diff_words.decision(found),
+        "decision": said.decision,
+        "clause": said.why,
         "sentences": {
-            c.word: diff_words.sentence(found, c.word) for c in CHANGES if found.total(c.word)
+            c.word: answer.sentence(found, c.word) for c in CHANGES if found.total(c.word)
         },
         "totals": {c.word: found.total(c.word) for c in CHANGES if found.total(c.word)},
         "notes": [
@@ -160,7 +162,7 @@ def as_object(found, places):
             *diff_words.not_asked(found),
             *diff_words.engines_words(found),
         ],
-        "known": diff_words.known_failures(found)[0],
+        "known": said.known,
         "groups": [_group(found, g, places) for g in found.groups if g.word not in _NOT_SHOWN],
     }
 
@@ -182,7 +184,7 @@ class Steps:
         both = sides.Stored(store)
         found = compared or self._gate(both, store)
         if found and found.axes == ["build"]:
-            self.gate, self.code = as_object(found, places), found.exit_code()
+            self.gate, self.code = as_object(found, places), answer.of(found).code
             self.steps = [self.gate]
             return
         chains = _chains(store)

@@ -4,6 +4,7 @@ An axis that no case varies has nothing to show and is named as such, never drop
 """
 
 import base64
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -197,22 +198,53 @@ def _labels():
         **{where: label for _, label, where in _HEAT},
         **spelled,
         "align=br": "bottom-right",
-        "impl=unified": "unified",
-        "impl=composite": "composite",
+        "s.q=1": "one query",
+        "h.q=1": "one head",
+        "impl=unified": "cuDNN's unified operation",
+        "impl=unified & pass=fwd": "cuDNN's unified forward",
+        "impl=unified & pass=bwd": "cuDNN's unified backward",
+        "impl=composite": "the composite graph",
+        "impl=auto": "no named graph",
         "engine=all": "every engine",
     }
 
 
-def words_of(where):
-    """A predicate of diff in words, where each of its comparisons has some; else the predicate."""
+_NAMES = {  # of keys, before their value
+    "s.q": "queries", "s.kv": "keys", "d.qk": "head dim", "d.v": "head dim of V", "h.q": "heads",
+    "h.k": "heads of K", "h.v": "heads of V", "b": "batch", "want": "output", "sm": "sm_",
+    "mod": "score modification", "fill": "data", "impl": "graph", "padding": "padding",
+}  # fmt: skip
+_WORDS = {"f32": "fp32", "f16": "fp16"}
+_OPERATORS = {"<": "below ", "<=": "at most ", ">": "above ", ">=": "at least "}
+_TERM = re.compile(r"([\w.]+)(?:%(\d+))?(<=|>=| in |[=<>~])(.*)")
+
+
+def _term_words(term):
+    """One comparison in words; itself where it is none."""
+    match = _TERM.fullmatch(term)
+    if not match or (term in _labels() and match[1] != "dtype"):
+        return _labels().get(term, term)
+    key, modulus, op, value = match.groups()
+    value = " or ".join(_WORDS.get(v, v) for v in value.strip("()").split(", "))
+    if key == "dtype":
+        return f"{value} inputs"
+    name = _NAMES.get(key, key)
+    value = _NAMES.get(value, value)
+    if modulus:
+        is_rest = "no multiple of" if op == ">" else f"{value} above a multiple of"
+        return f"{name} {is_rest} {modulus}"
+    return f"{name} {_OPERATORS.get(op, '')}{value}".replace("sm_ ", "sm_")
+
+
+def words_of(where, about=""):
+    """A predicate of diff in words. `about`: its pass, where all of its cases have one."""
     if not where:
         return "every case" if where == "" else "no predicate found"
     terms = where.split(" & ")
-    said = [
-        _labels().get(t) or (t.removeprefix("dtype=") if t.startswith("dtype=") else "")
-        for t in terms
-    ]
-    return ", ".join(said) if all(said) else where
+    if about and "impl=unified" in terms:
+        terms[terms.index("impl=unified")] += f" & pass={about}"
+    first, *rest = map(_term_words, terms)
+    return first + " with " * bool(rest) + ", ".join(rest)
 
 
 def groups(store):

@@ -265,9 +265,13 @@ def truth(tree, get):
     """Like holds(), but None where what is not known decides."""
     op = tree[0]
     if op in ("and", "or"):
-        seen = [truth(t, get) for t in tree[1]]
-        decides = op == "or"
-        return decides if decides in seen else None if None in seen else not decides
+        decides, out = op == "or", op != "or"
+        for term in tree[1]:
+            seen = truth(term, get)
+            if seen is decides:
+                return decides
+            out = None if seen is None else out
+        return out
     if op == "not":
         inner = truth(tree[1], get)
         return None if inner is None else not inner

@@ -34,6 +34,7 @@ class FileReport:
     targets: set = field(default_factory=set)  # (build, device) of its rows
     runs: int = 0
     run: str = ""  # the last run: rows that name none belong to it
+    unguarded: set = field(default_factory=set)  # runs that asked without the library's guards
     closed: bool = False  # the last run reported complete: true
     truncated: bool = False
 
@@ -180,6 +181,8 @@ def _dispatch(item, report, store):
                 refuse_newer(report.name, value)
                 report.runs, report.closed = report.runs + 1, False
                 report.run = str(value.get("id") or "")
+                if value.get("guards") == "off":
+                    report.unguarded.add(report.run)
             if word == "end":
                 report.closed = value.get("complete") is True
             store.note(word, value)
@@ -192,6 +195,7 @@ def _dispatch(item, report, store):
     report.rows += 1
     report.targets.add((row["build"], row["device"]))
     row["run"] = row["run"] or report.run
+    row["guards"] = "off" if row["run"] in report.unguarded else ""
     store.add_row(row)
     return ""
 

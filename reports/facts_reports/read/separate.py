@@ -15,7 +15,7 @@ from . import cases, predicate
 
 # Their parts say it, or it is no property of the problem.
 _WHOLE = "h s d seed engine window h.kv".split()
-_VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
+_VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES, _LISTED = 24, 90, 26, 24, 2, 3, 6
 _OPPOSITE = {"!=": "=", ">": "<=", ">=": "<"}
 _OPERATORS = {
     "=": operator.eq,
@@ -252,7 +252,7 @@ def _number_leaves(columns, key, inside, yes):
             if len(residues) == 1 and len(values) > 1:
                 yield columns.leaf(key, "=", str(residues.pop()), 1.5, n)
             if residues and 0 not in residues:
-                yield columns.leaf(key, "!=", "0", 1.5, n)
+                yield columns.leaf(key, ">", "0", 1.5, n)
 
 
 def _word_leaves(columns, key, inside, yes):
@@ -272,8 +272,7 @@ def _leaves_of(columns, key, changed, universe):
     numeric = key in cases.numbers() and all(predicate.number(v) is not None for v in inside)
     for value in dict.fromkeys(yes[:_VALUES] + inside[:_VALUES]):
         yield columns.leaf(key, "=", value, 1)
-        yield columns.leaf(key, "!=", value, 1.2)
-    if 2 <= len(yes) <= 4 and len(yes) < len(inside):
+    if 2 <= len(yes) <= _LISTED and len(yes) < len(inside):
         order = sorted(yes, key=(lambda v: (float(v), v)) if numeric else None)
         yield columns.leaf(key, "in", order, 1 + len(yes) / 3)
     yield from (_number_leaves if numeric else _word_leaves)(columns, key, inside, yes)
@@ -285,7 +284,7 @@ def _leaves(columns, changed, universe):
         found += _leaves_of(columns, key, changed, universe)
     for left, right in _PAIRS:
         if all(None not in columns.numbers.get(key, [None]) for key in (left, right)):
-            found += [columns.across(left, op, right) for op in ("=", "!=", "<", ">")]
+            found += [columns.across(left, op, right) for op in "=<>"]
     best = {}  # of comparisons that mean the same here the simplest
     for leaf in found:
         bits = leaf.bits & universe
@@ -358,24 +357,18 @@ def _said(columns, chosen):
 
 
 def _one(columns, changed, universe, otherwise=0):
-    """The one rule that says exactly `changed` among what did not change `otherwise`, of both polarities the shorter; or None."""
+    """The one rule that says exactly `changed` among what did not change `otherwise`; or None."""
     asked = universe & ~otherwise
     if changed == asked:
         return Rule("", count(changed), 0, changed) if not otherwise else None
-    told = []
-    for wanted, form in ((changed, "{}"), (asked & ~changed, "!({})")):
-        found = _best(columns, wanted, asked)
-        if found and found[1] == wanted:
-            holds = universe
-            for leaf in found[0]:
-                holds &= leaf.bits
-            holds = holds if form == "{}" else universe & ~holds
-            said, also = form.format(_said(columns, found[0])), count(holds & otherwise)
-            told.append((len(found[0]) + (form != "{}"), said, also))
-    if not told:
+    found = _best(columns, changed, asked)
+    if not found or found[1] != changed:
         return None
-    _, said, also = min(told)
-    return Rule(said, count(changed), 0, changed, also)
+    holds = universe
+    for leaf in found[0]:
+        holds &= leaf.bits
+    also = count(holds & otherwise)
+    return Rule(_said(columns, found[0]), count(changed), 0, changed, also)
 
 
 def rules(columns, changed, universe, otherwise=0):

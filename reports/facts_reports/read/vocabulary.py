@@ -97,6 +97,7 @@ _CHANGES = """
 worse            | ✗ | 1 | answered before        | accepted before, and now fails
 changed kind     | ✱ | 1 | answered before        | a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way
 lost             | – | 1 | accepted before        | accepted before, now refused
+begins           | ⚑ | 1 | answered before        | a grave known failure begins in a case that the baseline answers
 missing          | … | 4 | planned                | only one side has an answer: never read as the same
 inconclusive     | ? | 3 | planned                | one side could not be asked, or its data could not show an error: never read as the same
 slower           | ▼ | 0 | accepted by both sides | the kernel takes longer (--slower R; times of one run, not of a benchmark)
@@ -105,8 +106,11 @@ engine changed   | ⇄ | 0 | accepted by both sides | other engines are offered,
 knobs changed    | ⚙ | 0 | accepted by both sides | the same engines, with other knob values
 plan slower      | ◷ | 0 | accepted by both sides | the plan takes longer to build (ms)
 workspace larger | ▣ | 0 | accepted by both sides | the chosen configuration needs more workspace (bytes)
+accepted         | ☐ | 0 | planned                | a finding that the file of --accept accepts
 better           | ✓ | 0 | that failed before     | failed before, now right, or refused instead of failing
 gained           | + | 0 | refused before         | refused before, now accepted
+noted            | ⚐ | 0 | answered before        | something else that is known begins: not grave, suspected, or in a case that the baseline does not answer
+ends             | ☑ | 0 | that failed before     | something that is known of the case ends
 reason changed   | “ | 0 | refused by both sides  | refused by both, for another reason
 new knobs        | ⚙ | 0 | accepted by both sides | the same engines have other knobs: their settings cannot be compared
 not asked        | ∅ | 0 | planned                | FACTS itself refused the case for one build: nobody asked cuDNN
@@ -120,7 +124,12 @@ def _change(line):
 
 
 CHANGES = tuple(map(_change, _CHANGES.strip().split("\n")))
-SAME = {"reason changed", "new knobs"}  # an answer that changed so alone counts as the same
+JOINED = ("begins", "noted", "ends")  # of what is known; alike: the entry's name
+SAME = {
+    "reason changed",
+    "new knobs",
+    *JOINED,
+}  # an answer that changed so alone counts as the same
 APART = {"new knobs", "not asked"}  # printed in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}
