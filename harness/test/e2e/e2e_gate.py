@@ -27,10 +27,10 @@ def versions():
 
 # Ten steps between versions, the exit code of the default gate, and the class and a part of the predicate of a group on its first page.
 STEPS = (
-    ("9.8.0-full-cu12", "9.9.0-full-cu12", 0, "gained", "dtype=f32"),
+    ("9.8.0-full-cu12", "9.9.0-full-cu12", 1, "gained", "dtype=f32"),
     ("9.9.0-full-cu12", "9.10.0-full-cu12", 0, "gained", "d.qk>=256"),
     ("9.12.0-jit-cu13", "9.13.0-jit-cu13", 0, "gained", "impl=unified"),
-    ("9.14.0-jit-cu13", "9.15.1-jit-cu13", 0, "renumbered", ""),
+    ("9.14.0-jit-cu13", "9.15.1-jit-cu13", 1, "renumbered", ""),
     ("9.17.1-jit-cu13", "9.18.0-jit-cu13", 0, "engine changed", "sm=100"),
     ("9.22.0-jit-cu13", "9.23.0-jit-cu13", 0, "engine changed", "sm=100"),
     ("9.23.2-jit-cu13", "9.24.0-jit-cu13", 0, "engine changed", "sm=100"),
@@ -97,7 +97,8 @@ class Gate(e2e.TestCase):
             page = file.read()
         clause = r'<span class="clause">4 accepted cases are refused now\.'
         self.assertRegex(page, '<h1 class="bad">DO NOT MOVE ' + clause)
-        self.assertIn("<b>4 lost</b>: f32, unified, forward", page, "on the first screen")
+        words = "<b>4 lost</b>: fp32 inputs with cuDNN&#39;s unified forward"
+        self.assertIn(words, page, "on the first screen")
         first, lost, *_ = [json.loads(line) for line in done.out.splitlines()]
         head, lost = first["diff"], lost["group"]
         wanted = {
@@ -118,8 +119,9 @@ class Gate(e2e.TestCase):
         sides = ("--baseline", "9.20.0", "--candidate", "9.27.0", "--markdown")
         again = e2e.facts("gate", self.path("r.jsonl"), *sides)
         self.assertStatus(again, 1)
-        said = "DO NOT MOVE: 4 accepted cases are refused now. 16 answers compared, 12 same."
-        self.assertTrue(again.out.startswith(f"**{said}**"), again.out[:200])
+        moved = "FACTS: DO NOT MOVE (cuDNN 9.20.0 → 9.27.0 on h100-sxm, sm100-spec)"
+        said = f"**{moved}: 4 accepted cases are refused now. Numbers were not computed.**\n"
+        self.assertTrue(again.out.startswith(said), again.out[:200])
         self.assertIn("will pass it", again.out)
 
     @e2e.night
@@ -138,6 +140,25 @@ class Gate(e2e.TestCase):
                     self.assertTrue([g for g in page if g[0] == word and where in g[1]], page)
                 else:
                     self.assertEqual(head["diff"]["same"], head["diff"]["compared"])
+
+    def test_a_known_failure_that_begins_decides_where_the_baseline_answers(self):
+        old, new = (e2e.need(name).version for name in (e2e.NEW, "9.20.0-jit-cu13"))
+        words = ("--device", "h100-sxm", "-o", self.path("r.jsonl"))
+        name = "bwd-nan-negative-lse-skv-mod128-eq-64"
+        done = gate(old, new, *words, f"regress/{name}")
+        self.assertStatus(done, 1)
+        said = (
+            "DO NOT MOVE (cuDNN 9.27.0 -> 9.20.0, an older version): 1 known wrong result begins."
+        )
+        self.assertTrue(done.out.startswith(said), done.out[:200])
+        self.assertIn(f"({name})", done.out.splitlines()[1])
+
+    def test_the_default_gate_asks_what_is_known_of_the_two_versions(self):
+        where = "b=1 & h.q=1 & s.q=1 & pass=bwd & dtype=bf16 & d.qk=64"
+        words = ("--device", "h100-sxm", "-o", self.path("r.jsonl"), "--where", where)
+        done = gate(*versions(), *words)
+        self.assertStatus(done, 1)
+        self.assertIn("1 known crash begins", done.out.splitlines()[0])
 
     def test_what_was_stopped_goes_on_with_resume_and_is_the_same(self):
         whole = self.gate("--json", cases=FEW, status=1)
@@ -199,13 +220,16 @@ class Gate(e2e.TestCase):
         self.assertIn("The device differs", done.out)
         same = e2e.facts("diff", self.path("h100-sxm"), self.path("h100-sxm"))
         self.assertStatus(same, 0)
-        said = "NO REGRESSION: nothing got worse. 8 answers compared, 8 same."
+        said = (
+            "NO REGRESSION (cuDNN 9.27.0): nothing got worse. Numbers were not computed.\n8 answers"
+        )
         self.assertTrue(same.out.startswith(said), same.out[:200])
 
     def test_a_target_that_could_not_be_asked_is_never_green(self):
         for worker, said in (("/bin/false", ""), ("/no/worker", "the two builds could not be")):
             done = self.gate("--overwrite", status=3, FACTS_WORKER=worker)
-            self.assertTrue(done.out.startswith("CANNOT TELL: " + said), done.out[:200])
+            first = f"CANNOT TELL (cuDNN 9.20.0 -> 9.27.0): {said}"
+            self.assertTrue(done.out.startswith(first), done.out[:200])
 
     def test_guards_of_facts_are_off_for_both_builds_and_kernels_of_facts_never_answer(self):
         crash = "pass=bwd dtype=bf16 b=1 h=1 s=1"
@@ -230,7 +254,8 @@ class Gate(e2e.TestCase):
 
     def test_no_case_is_an_answer_too(self):
         done = self.gate("--where", "d.qk>4000", status=5)
-        self.assertEqual(done.out, "CANNOT TELL: no case is selected.\n")
+        said = "CANNOT TELL (cuDNN 9.20.0 -> 9.27.0): no case is selected.\n"
+        self.assertEqual(done.out, said)
 
     def test_a_mistake_is_refused_before_a_build_is_installed_or_asked(self):
         (old, new), text = versions(), self.write("notes.txt", "text\n")
@@ -279,7 +304,7 @@ class Gate(e2e.TestCase):
         self.assertNotIn("--candidate", said.split("Example")[0])
         done = gate("9.20.0", "9.99.0")
         self.assertStatus(done, 3)
-        told = "CANNOT TELL: cuDNN 9.99.0 could not be asked"
+        told = "CANNOT TELL (cuDNN 9.20.0 -> 9.99.0): cuDNN 9.99.0 could not be asked"
         self.assertTrue(done.out.startswith(told), done.out)
         self.assertIn("facts cudnn lock 9.99.0", done.err)
         self.assertOneLine(e2e.facts("diff", *2 * (self.path("none"),)), 2, "no such file")
