@@ -17,6 +17,7 @@ static void begin(facts_import *m, const char *name)
 {
     m->name = own_name(m, name);
     m->line = 0;
+    m->call_depth = 0;
     for (int i = 0; i < FACTS_IMPORT_THREADS; i++) {
         facts_import_forget_part(&m->thread[i]);
         m->thread[i] = (facts_import_thread){ .problem = FACTS_IMPORT_NO_PROBLEM };

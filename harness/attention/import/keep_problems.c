@@ -6,7 +6,9 @@
 #include <xxhash.h>
 
 #include "fields.h"
+#include "problem/case_problem.h"
 #include "reading.h"
+#include "suites/field.h"
 #include "words/case_text.h"
 
 /* ---- what is kept
@@ -169,24 +171,11 @@ facts_import_thread *facts_import_thread_named(facts_import *m, const char *name
  * ----------------------------------------------------------------------------------------------------------------
  */
 
-/* A graph becomes a problem, or a sentence about why not. Returns the problem, or
- * FACTS_IMPORT_NO_PROBLEM. */
-static int add_attention(facts_import *m, const facts_import_graph *part,
-                         const facts_import_attention *attention, size_t line)
+static int keep_case(facts_import *m, const facts_case *c, const facts_import_notes *notes,
+                     const facts_import_graph *graph, size_t line)
 {
-    facts_case c;
-    facts_import_notes notes = { 0 };
-    const facts_import_graph *graph = attention->graph;
-    facts_error error = { .line = 0 };
     char name[FACTS_NAME_MAX];
-    facts_import_fields(&notes, graph);
-    if (part != NULL)
-        facts_import_fields(&notes, part);
-    if (!facts_import_case(&c, &notes, attention, &error)) {
-        facts_import_say_unread(m, line, error.text);
-        return FACTS_IMPORT_NO_PROBLEM;
-    }
-    int at = problem_named(m, facts_case_name(&c, name));
+    int at = problem_named(m, facts_case_name(c, name));
     if (at == FACTS_IMPORT_NO_PROBLEM) {
         facts_import_say_unread(m, line, "more different problems than are kept");
         return at;
@@ -197,8 +186,43 @@ static int add_attention(facts_import *m, const facts_import_graph *part,
         p->cudnn = graph->cudnn;
         p->frontend = graph->frontend_version;
     }
-    if (p->seen == 0 || notes.count < p->notes.count) /* another spelling of it says more */
-        p->notes = notes;
+    if (p->seen == 0 || notes->count < p->notes.count) /* another spelling of it says more */
+        p->notes = *notes;
+    return at;
+}
+
+/* A graph becomes a problem, or a sentence about why not. Returns the problem, or
+ * FACTS_IMPORT_NO_PROBLEM. */
+static int add_attention(facts_import *m, const facts_import_graph *part,
+                         const facts_import_attention *attention, size_t line)
+{
+    facts_case c;
+    facts_import_notes notes = { 0 };
+    const facts_import_graph *graph = attention->graph;
+    facts_error error = { .line = 0 };
+    facts_import_fields(&notes, graph);
+    if (part != NULL)
+        facts_import_fields(&notes, part);
+    if (!facts_import_case(&c, &notes, attention, &error)) {
+        facts_import_say_unread(m, line, error.text);
+        return FACTS_IMPORT_NO_PROBLEM;
+    }
+    return keep_case(m, &c, &notes, graph, line);
+}
+
+int facts_import_add_case(facts_import *m, const char *text, const char *cudnn)
+{
+    facts_case c;
+    facts_error error = { .line = 0 };
+    const facts_import_notes none = { 0 };
+    const facts_import_graph graph = { .cudnn = facts_version_number(facts_span_of(cudnn), 0) };
+    if (!facts_case_parse(&c, text, &error)) {
+        facts_import_say_unread(m, m->call_line, error.text);
+        return FACTS_IMPORT_NO_PROBLEM;
+    }
+    const int at = keep_case(m, &c, &none, &graph, m->call_line);
+    if (at >= 0)
+        m->problem[at].seen++;
     return at;
 }
 

@@ -202,5 +202,7 @@ void facts_import_line(facts_import *m, const char *text, size_t length)
     } else if (m->event.open || facts_import_starts(text, length, "CuDNN (v") ||
                facts_import_starts(text, length, "Function ")) {
         backend_line(m, text, length, ' ');
+    } else if (!facts_import_call_line(m, text, length) && facts_import_is_failure(text, length)) {
+        frontend_failure(m, text, length);
     }
 }

@@ -6,7 +6,12 @@
 
 #include "import.h"
 
-enum { FACTS_IMPORT_THREADS = 64, FACTS_IMPORT_GRAPHS = 1 << 14, FACTS_IMPORT_NO_PROBLEM = -1 };
+enum {
+    FACTS_IMPORT_THREADS = 64,
+    FACTS_IMPORT_GRAPHS = 1 << 14,
+    FACTS_IMPORT_NO_PROBLEM = -1,
+    FACTS_IMPORT_CALL = 1 << 13
+};
 
 /* What is remembered of a thread. */
 typedef struct facts_import_thread {
@@ -52,6 +57,9 @@ struct facts_import {
     size_t line;
     char *block; /* a graph over several lines, from "{" to "}"; owned */
     size_t block_length, block_line;
+    char call[FACTS_IMPORT_CALL]; /* a call that somebody pasted, up to its closing parenthesis */
+    size_t call_length, call_line, calls_without_shapes;
+    int call_depth; /* of parentheses; 0: no call is open */
 };
 
 /* keep_problems.c: the list of problems, and turning a graph into a problem. */
@@ -75,6 +83,15 @@ void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *roo
 /* The same text as before is the same problem. */
 bool facts_import_known_graph(facts_import *m, facts_import_thread *t, uint64_t hash);
 json_t *facts_import_parse(facts_import *m, const char *text, size_t length, size_t line);
+
+/* A problem of this case, given as tokens; `cudnn` is a version. Returns the problem, or
+ * FACTS_IMPORT_NO_PROBLEM. */
+int facts_import_add_case(facts_import *m, const char *text, const char *cudnn);
+
+/* pasted.c: is the line one of a call or of a configuration that somebody pasted? */
+bool facts_import_call_line(facts_import *m, const char *text, size_t length);
+/* A line of an exception or a warning about cuDNN. */
+bool facts_import_is_failure(const char *text, size_t length);
 
 /* lines.c: a line of any log; and the end of a file or of an event. */
 void facts_import_line(facts_import *m, const char *text, size_t length);

@@ -10,6 +10,12 @@
 #include "problem/case_problem.h"
 #include "record/text.h"
 
+/* What makes a log that has the problem, to copy. */
+#define LOGGING                                                                                    \
+    "  export CUDNN_FRONTEND_LOG_INFO=1 CUDNN_FRONTEND_LOG_FILE=fe.log\n"                          \
+    "  export CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=cudnn.log\n"                                  \
+    "  export NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2    # TransformerEngine, on its standard output\n"
+
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
 static const char nowhere[] = "data (fill, seed, poison), values of lengths, page tables and block "
@@ -111,6 +117,20 @@ static void print_next(const facts_import *m, FILE *out)
             p->name, of, p->name);
 }
 
+/* An error that no graph made, and the rule whose message it is. */
+static void print_orphan(const char *text)
+{
+    facts_callers callers = { 0 };
+    facts_error error;
+    char path[FACTS_PATH];
+    const bool loaded =
+        facts_made_path("claims", path) && facts_callers_load(&callers, path, &error);
+    const char *rule = loaded ? facts_callers_saying(&callers, text) : NULL;
+    printf("# An error whose graph is not in the log: %s%s%s\n", text, rule ? ": the rule " : "",
+           rule ? rule : "");
+    facts_callers_free(&callers);
+}
+
 static void print_text(const facts_import *m, const facts_knowledge *k)
 {
     size_t scales = 0, unread, orphans, count = facts_import_count(m);
@@ -131,7 +151,7 @@ static void print_text(const facts_import *m, const facts_knowledge *k)
     if (unread > UNREAD_SHOWN)
         printf("# could not be read: %zu more\n", unread - UNREAD_SHOWN);
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
-        printf("# An error whose graph is not in the log: %s\n", text);
+        print_orphan(text);
     print_named(m, stdout);
     if (count)
         print_next(m, stdout);
@@ -301,13 +321,16 @@ static int exit_of(const facts_import *m)
     if (count == 0 && unread > 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s",
                               facts_import_unread(m, 0, &unread));
-    if (count == 0)
-        return facts_complain(
-            FACTS_EXIT_NOTHING, "facts import: the log has no attention problem%s",
-            facts_import_other_graphs(m) ? ", only other graphs"
-            : orphans ? ", only errors; cuDNN logs graphs at level 3 (CUDNN_LOGLEVEL_DBG=3), "
-                        "cudnn-frontend with CUDNN_FRONTEND_LOG_INFO=1"
-                      : "");
+    if (count == 0) {
+        facts_complain(FACTS_EXIT_NOTHING,
+                       "facts import: the text has no attention problem%s. Run the program again "
+                       "with these, then import what they write:",
+                       facts_import_other_graphs(m) ? ", only other graphs"
+                       : orphans                    ? ", only errors"
+                                                    : "");
+        fputs(LOGGING, stderr);
+        return FACTS_EXIT_NOTHING;
+    }
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread,
                 unread == 1 ? "" : "s");
