@@ -118,7 +118,7 @@ class RoundTrip(e2e.TestCase):
         log = self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=100"], level="2")
         answer = e2e.facts("import", log)
         self.assertStatus(answer, 5)
-        self.assertIn("level 3", answer.err)
+        self.assertIn("CUDNN_LOGLEVEL_DBG=3", answer.err)
         self.assertIn(f"names cuDNN {e2e.OLD.split('-')[0]}", answer.out)
         with open(log, "a") as more:
             more.write("E! CuDNN (v90100 70) function cudnnBackendFinalize() called:\n")
