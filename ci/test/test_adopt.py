@@ -11,7 +11,7 @@ case "$*" in
 "cudnn lock"*) [ -z "$LOCK_SAYS" ] && echo "nvidia-cudnn-cu13 9.28.1.4 5 1 w" >>"$ROOM/home/ci/cudnn.lock"; echo "facts: $LOCK_SAYS" >&2; exit ${LOCK:-0} ;;
 "cudnn install"*) printf '9.28.1-full-cu13\\t/x\\t-\\n'; exit ${INSTALL:-0} ;;
 "known check"*) echo "3 known failures still fail, 0 no longer fail, 0 got no answer"; exit ${KNOWN:-0} ;;
-"gate"*) echo "**NOT the same: 2 lost**"; exit ${GATE:-0} ;;
+"gate"*) echo "**FACTS: DO NOT MOVE (cuDNN 9.28.0 → 9.28.1 on h100-sxm): 2 lost**"; exit ${GATE:-0} ;;
 "expect golden check"*) echo "9.28.1 is new: 150 rows proposed, 149 answer as 9.28.0 does"; [ -z "$GOLDEN" ] || echo "golden: g h100: lost" >&2; exit ${GOLDEN:-0} ;;
 "expect golden add"*) echo "a new row" >>"$ROOM/home/cases/golden/support.txt" ;;
 esac
@@ -65,7 +65,7 @@ class Adopt(Folder):
 
     def test_findings_do_not_stop_it(self):
         for more, said in (
-            ({"GATE": "1"}, "| gate | **findings**"),
+            ({"GATE": "1"}, "| gate | FACTS: DO NOT MOVE (cuDNN 9.28.0 → 9.28.1 on h100-sxm): 2 lost |"),
             ({"GOLDEN": "1"}, "**1 lost or changed**"),
             ({"KNOWN": "1"}, "3 known failures still fail"),
         ):
