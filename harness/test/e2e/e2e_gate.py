@@ -29,9 +29,9 @@ def versions():
 STEPS = (
     ("9.8.0-full-cu12", "9.9.0-full-cu12", 1, "gained", "dtype=f32"),
     ("9.9.0-full-cu12", "9.10.0-full-cu12", 0, "gained", "d.qk>=256"),
-    ("9.12.0-jit-cu13", "9.13.0-jit-cu13", 0, "gained", "impl=unified"),
+    ("9.12.0-jit-cu13", "9.13.0-jit-cu13", 1, "gained", "impl=unified"),
     ("9.14.0-jit-cu13", "9.15.1-jit-cu13", 1, "renumbered", ""),
-    ("9.17.1-jit-cu13", "9.18.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.17.1-jit-cu13", "9.18.0-jit-cu13", 1, "engine changed", "sm=100"),
     ("9.22.0-jit-cu13", "9.23.0-jit-cu13", 0, "engine changed", "sm=100"),
     ("9.23.2-jit-cu13", "9.24.0-jit-cu13", 0, "engine changed", "sm=100"),
     ("9.25.1-jit-cu13", "9.26.0-jit-cu13", 1, "lost", "dtype=f32 & impl=unified"),
