@@ -8,7 +8,8 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports.compare import changes, diff, diff_words
+from facts_reports.compare import diff, diff_words
+from facts_reports.known import knowledge
 from facts_reports.read import cases, predicate, separate
 from facts_reports.read.vocabulary import BY_CHANGE, CHANGES
 from synthetic import engines, reason
@@ -61,7 +62,8 @@ class Case(support.Folder):
 
     def known(self, *lines):
         """What is known of cases; the rest of cases/known is not looked at."""
-        patch = unittest.mock.patch.object(changes, "known_lines", lambda: lines)
+        today = knowledge.Knowledge(lines)
+        patch = unittest.mock.patch.object(knowledge, "today", lambda: today)
         patch.start()
         self.addCleanup(patch.stop)
 

@@ -29,7 +29,7 @@ class KnownOf(e2e.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.file = Path(e2e.BIN).parent / "known/known.jsonl"
-        cls.found = knowledge.read(cls.file)
+        cls.known = knowledge.Knowledge(knowledge.read(cls.file))
 
     def in_c(self, questions):
         done = subprocess.run(
@@ -44,9 +44,7 @@ class KnownOf(e2e.TestCase):
     def in_python(self, case, cudnn, sm, engine):
         return "".join(
             f"{one['id']}/{one['label']} {one['sure']} {'yes' if one['such_data'] else 'no'} {one['fixed']};"
-            for one in knowledge.known_of(
-                self.found, case, cudnn, sm, None if engine == "" else engine
-            )
+            for one in self.known.of(case, cudnn, sm, None if engine == "" else engine)
         )
 
     def compare(self, questions):

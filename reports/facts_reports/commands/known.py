@@ -100,23 +100,19 @@ def _between(entries, args):
 
 def _of(entries, args):
     """What is known of cases, of each version and device that is asked."""
-    found = knowledge.lines(entries)
+    known_of = knowledge.Knowledge(knowledge.lines(entries))
     words = args.given("cudnn", "jobs", "timeout", "pinned-only", "output", "overwrite")
     device = args.device or "h100-sxm"
     _, record = asking.asked("decide", args.words, *words, "--device", device)
     store = load([record])
     for _, row in store.rows("outcome<>'missing'"):
-        refused = row["verdict"] == "unsupported"
-        engine = row.get("engine")
-        speak = knowledge.known_of(found, row["case"], row["cudnn"], row["sm"], engine)
+        speak = known_of.of_row(row)
         if args.json:
             for one in speak:
                 where = {key: row[key] for key in ("case", "cudnn", "device", "verdict")}
                 print(json.dumps({**where, "known": one}, ensure_ascii=False))
             continue
         print(f"{row['case']}\n  cuDNN {row['cudnn']} on {row['device']}: {row['verdict']}")
-        if refused and (row.get("reason") or {}).get("class") != "policy":
-            speak = []
         for one in speak:
             print(f"    {knowledge.sentence(one)}\n      {knowledge.about(one)}")
             if one["remedy"]:

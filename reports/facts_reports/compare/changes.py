@@ -2,10 +2,8 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-from ..known import known, knowledge
+from ..known import knowledge
 from ..read import cases, text
 from ..read.versions import number
 from ..read.vocabulary import BY_CHANGE, RANK
@@ -211,15 +209,6 @@ def of(first, second, options):
 _GRAVE = frozenset("crash exit_crash hang wrong nan unwritten exec_fail overrun".split())
 
 
-@lru_cache(maxsize=1)
-def known_lines():
-    """Of cases/known; none where the folder is not there."""
-    try:
-        return knowledge.lines(known.load(Path(__file__).resolve().parents[3] / "cases/known"))
-    except (OSError, known.KnownError):
-        return []
-
-
 class Joined:
     """What is known of the cases of one slot, whose sides are two versions of cuDNN."""
 
@@ -227,12 +216,15 @@ class Joined:
         """Of each side (version, architecture)."""
         self.sides = sides
         self.held = [
-            [one for one in known_lines() if knowledge.holds(one, number(version), sm)]
+            [one for one in knowledge.today().failures if knowledge.holds(one, number(version), sm)]
             for version, sm in sides
         ]
         labels = [{(one["id"], one["label"]) for one in some} for some in self.held]
         self.names = {name for name, _ in labels[0] ^ labels[1]}
         self.moved = [[one for one in some if one["id"] in self.names] for some in self.held]
+        self.held, self.moved = (
+            list(map(knowledge.Knowledge, both)) for both in (self.held, self.moved)
+        )
 
     def _spoken(self, side, case, answers, lines):
         """{id: the failure}: those that speak of an answer that cuDNN gave."""
@@ -242,7 +234,7 @@ class Joined:
         for a in answers:
             if a.kind in ("yes", "fail") and a.chosen[0] in ("cudnn", ""):
                 engine = int(a.chosen[1]) if a.chosen[1].isdigit() else None
-                for one in knowledge.known_of(lines, case, *self.sides[side], engine):
+                for one in lines.of(case, *self.sides[side], engine):
                     out.setdefault(one["id"], one)
         return out
 

@@ -1,4 +1,4 @@
-"""What is known of a case: one JSON object for each failure of cases/known, and `known_of`, which says those that speak of a case.
+"""What is known of a case: one JSON object for each failure of cases/known, and `Knowledge`, which says those that speak of a case.
 
 The build writes the objects into known.jsonl (ci/generate_known.py). harness/core/known reads the same file and answers alike; a test compares.
 """
@@ -6,10 +6,12 @@ The build writes the objects into known.jsonl (ci/generate_known.py). harness/co
 import functools
 import json
 import re
+from pathlib import Path
 
 from ..read import cases, predicate
 from ..read.versions import number
-from .known import grouped
+from ..read.vocabulary import is_finding
+from .known import KnownError, grouped, load
 
 SAYS = {  # the first verdict of a failure, in words
     "crash": "to crash",
@@ -96,6 +98,8 @@ def _conjuncts(text):
 def _problem(failure):
     """The condition on the problem in the case language; "": a case cannot tell."""
     shown = failure.fields.get("shows", "")
+    if shown == "none" and not failure.guarded:
+        return ""  # no graph that FACTS builds shows it
     narrowed = shown.startswith("&")
     whole = "" if narrowed or shown == "none" else shown
     for text in (f"{grouped(failure.when)} {shown}" if narrowed else failure.when, whole):
@@ -209,11 +213,6 @@ def read(path):
         return [json.loads(line) for line in file]
 
 
-@functools.lru_cache(maxsize=4096)
-def _tree(text):
-    return predicate.parse(text)
-
-
 @functools.lru_cache(maxsize=None)
 def _number(word):
     return number(word or "0")
@@ -242,48 +241,94 @@ def holds(one, version, sm):
     return how_sure(one, version, sm) != "" and any(within(version, r) for r in one["ranges"])
 
 
-def speaks(one, get, version, sm, engine=None):
-    """(how sure, does the case have such data, fixed in) if this failure speaks of a case; None otherwise. `get` answers with what the case says,
-    and None for what is not known."""
-    sure = how_sure(one, version, sm)
-    span = next((r for r in reversed(one["ranges"]) if within(version, r)), None)
-    spans = [e for e in one["engines"] if within(version, e)]
-    if not sure or span is None or not one["problem"] or (one["engines"] and not spans):
-        return None
-    if spans and engine is not None and engine not in [e["engine"] for e in spans]:
-        return None
-    if predicate.truth(_tree(one["problem"]), get) is False:
-        return None
-    such = not one["data"] or predicate.truth(_tree(one["data"]), get) is True
-    return sure, such, span["fixed"]
+class _Values(dict):
+    """What a case says of each key."""
+
+    def __init__(self, case):
+        super().__init__(dict.fromkeys(_OPEN), backend="cudnn", case=case)
+        self.said = cases.parse(case)
+
+    def __missing__(self, key):
+        self[key] = cases.value_of(self.said, key)
+        return self[key]
 
 
-def known_of(found, case, cudnn, sm, engine=None, config=None):
-    """Which failures speak of this case with this version on this architecture: copies of their objects with `such_data`, `sure` and `fixed`. Those
-    whose data the case has come first, then the serious ones. `engine`: the one that is offered first; None: the case's, or not known."""
-    said, version = cases.parse(case), _number(cudnn)
-    if engine is None and said.get("engine", "").isdigit():
-        engine = int(said["engine"])
-    about = {
-        "cudnn": cudnn or None,
-        "sm": str(sm) if sm else None,
-        "backend": "cudnn",
-        "case": case,
-    }
-    about["engine"] = None if engine is None else str(engine)
-    about["config"] = None if config is None else str(config)
+def _condition(text):
+    """What a condition says of _Values; of a case alone it is computed once. None: there is none."""
+    holds = predicate.deciding(predicate.parse(text)) if text else None
+    if not text or re.search(r"\b(cudnn|sm|engine|config)\b", text):
+        return holds
 
-    @functools.lru_cache(maxsize=None)
-    def get(key):
-        return about.get(key) if key in about or key in _OPEN else cases.value_of(said, key)
+    def of_case(values):
+        if of_case not in values:
+            values[of_case] = holds(values)
+        return values[of_case]
 
-    out = []
-    for one in found:
-        answer = speaks(one, get, version, sm, engine)
-        if answer:
-            sure, such, fixed = answer
-            out.append({**one, "such_data": such, "sure": sure, "fixed": fixed})
-    return sorted(out, key=lambda one: (not one["such_data"], not one["serious"]))
+    return of_case
+
+
+class Knowledge:
+    """Which failures speak of a case. What many questions share is computed once."""
+
+    def __init__(self, found):
+        self.failures = found
+        self._found = [
+            (one, _condition(one["problem"]), _condition(one["data"]))
+            for one in found
+            if one["problem"]
+        ]
+        self._here, self._values = {}, {}
+
+    def _at(self, version, sm):
+        """[(problem, data, engines, the answers for other and for such data)] of a version on an architecture."""
+        if (version, sm) not in self._here:
+            self._here[version, sm] = here = []
+            for one, *conditions in self._found:
+                sure = how_sure(one, version, sm)
+                span = next((r for r in reversed(one["ranges"]) if within(version, r)), None)
+                engines = {str(e["engine"]) for e in one["engines"] if within(version, e)}
+                if sure and span is not None and (engines or not one["engines"]):
+                    said = {**one, "sure": sure, "fixed": span["fixed"]}
+                    answers = [{**said, "such_data": such} for such in (False, True)]
+                    here.append((*conditions, engines, answers))
+        return self._here[version, sm]
+
+    def of(self, case, cudnn, sm, engine=None, config=None):
+        """Their objects with `such_data`, `sure` and `fixed`. Those whose data the case has come first, then the serious ones. `engine`: the one that
+        is offered first; None: the case's, or not known."""
+        values = self._values.get(case) or self._values.setdefault(case, _Values(case))
+        if engine is None and values.said.get("engine", "").isdigit():
+            engine = int(values.said["engine"])
+        about = {"cudnn": cudnn, "sm": sm or None, "engine": engine, "config": config}
+        values |= {key: None if one in (None, "") else str(one) for key, one in about.items()}
+        out = [
+            answers[not data or data(values) is True]
+            for problem, data, engines, answers in self._at(_number(cudnn), sm)
+            if (not engines or engine is None or values["engine"] in engines)
+            and problem(values) is not False
+        ]
+        return sorted(out, key=lambda one: (not one["such_data"], not one["serious"]))
+
+    def of_row(self, row):
+        """The failures that speak of a row of a record. What cuDNN refuses cannot fail. Of a row that failed, those that name its verdict, if any do."""
+        verdict, reason = row["verdict"], row.get("reason") or {}
+        refused = verdict == "unsupported" and reason.get("class") != "policy"
+        by_others = row["device"] == "cpu" or (row.get("backend") or "cudnn") != "cudnn"
+        if refused or by_others or verdict == "missing":
+            return []
+        where = (row["cudnn"], row.get("sm") or 0, row.get("engine"), row.get("config"))
+        found = self.of(row["case"], *where)
+        named = is_finding(verdict) and [one for one in found if verdict in one["verdict"]]
+        return named or found
+
+
+@functools.lru_cache(maxsize=1)
+def today():
+    """The Knowledge of cases/known; of nothing where the folder is not there."""
+    try:
+        return Knowledge(lines(load(Path(__file__).resolve().parents[3] / "cases/known")))
+    except (OSError, KnownError):
+        return Knowledge([])
 
 
 def rank(one):
@@ -306,6 +351,14 @@ def sentence(one):
     """ "known to be wrong for very negative scores: TITLE; fixed in 9.26.0 (ID)"."""
     fixed = f"; fixed in {one['fixed']}" if one["fixed"] else ""
     return f"{known_words(one)}: {one['title'].rstrip('.')}{fixed} ({one['id']})"
+
+
+_MEMBER = "id label title kind data contract remedy verdict such_data sure fixed".split()
+
+
+def member(one):
+    """The object in `known` of a row (docs/known.md)."""
+    return {key: one[key] for key in _MEMBER if one[key] != ""}
 
 
 SURE = {

@@ -261,20 +261,34 @@ def holds(tree, get):
     return right is not None and compare(op, key, get(key), right, modulus)
 
 
-def truth(tree, get):
-    """Like holds(), but None where what is not known decides."""
+def deciding(tree):
+    """Like holds(), as a function of {key: value}, and None where what is not known decides. Equal values are compared once."""
     op = tree[0]
     if op in ("and", "or"):
-        decides, out = op == "or", op != "or"
-        for term in tree[1]:
-            seen = truth(term, get)
-            if seen is decides:
-                return decides
-            out = None if seen is None else out
-        return out
+        parts, decides = [deciding(t) for t in tree[1]], op == "or"
+
+        def joined(values):
+            known = True
+            for part in parts:
+                seen = part(values)
+                if seen is decides:
+                    return decides
+                known = known and seen is not None
+            return not decides if known else None
+
+        return joined
     if op == "not":
-        inner = truth(tree[1], get)
-        return None if inner is None else not inner
-    _, key, value, _ = tree
-    unknown = get(key) is None or (_other(key, value) and get(value) is None)
-    return None if unknown else holds(tree, get)
+        inner = deciding(tree[1])
+        return lambda values: None if (seen := inner(values)) is None else not seen
+    _, key, value, modulus = tree
+    is_key, seen = _other(key, value), {}
+
+    def leaf(values):
+        left, right = values[key], values[value] if is_key else None
+        if left is None or (is_key and right is None):
+            return None
+        if (left, right) not in seen:
+            seen[left, right] = compare(op, key, left, right if is_key else value, modulus)
+        return seen[left, right]
+
+    return leaf
