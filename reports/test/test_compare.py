@@ -1,3 +1,5 @@
+import json
+
 import support
 import synthetic
 
@@ -156,6 +158,35 @@ class Findings(Records):
         ):
             self.assertIn(said, (site / name).read_text())
         self.assertEqual(code, 0)
+
+    def test_each_form_names_a_known_failure_by_its_title(self):
+        case, build = "pass=bwd dtype=bf16 b=1 h=1 s=704 d=64 fill=neglse", "9.20.0"
+        failing = self.failing(case, 0, build, **self.KNOWN)
+        right = row(case.replace(" fill=neglse", ""), 0, build)
+        crash = row("pass=bwd b=1 h=1 s=1/64 d=64 guards=off", 0, "9.28.1", grade="decided")
+        site = self.page(failing, right, crash)[2]
+        title = "dQ is NaN if s_kv fills half of its last tile of 128 keys"
+        sentence = f"known to be wrong for very negative scores: {title}"
+        escaped = sentence.replace("_", "\\_")
+        for name, said in (
+            ("summary.md", f", {escaped}"),
+            ("summary.md", "2 serious failures are known of these cases"),
+            ("junit.xml", f'message="xfail: nan; {sentence}'),
+            ("junit.xml", "<system-out>known to crash: cuDNN ends the process"),
+            ("junit.xml", "\n  instead: "),
+        ):
+            self.assertIn(said, (site / name).read_text())
+        rows = json.loads((site / "results.json").read_text())["rows"]
+        name = "bwd-nan-negative-lse-skv-mod128-eq-64"
+        seen = [
+            (one["sure"], one["such_data"])
+            for row_ in rows
+            for one in row_.get("known", ())
+            if one["id"] == name
+        ]
+        self.assertEqual(sorted(seen), [("seen", False), ("seen", True)])
+        body = self.report(site.parent / "r.jsonl", "--issue", case)[1]
+        self.assertIn(f"- {escaped}", body)
 
     def test_an_expected_failure_that_passes_is_news(self):
         known = self.failing("pass=bwd dtype=f16", 0, **self.KNOWN)

@@ -122,7 +122,9 @@ class Glance(WithPages):
         page = self.open("three", "#axes=Pass&view=columns")
 
         def shown():
-            return page.locator("#heat thead th").all_inner_texts(), self.rows(page).split()[-1]
+            return page.locator("#heat thead th:not(.issues)").all_inner_texts(), self.rows(
+                page
+            ).split()[-1]
 
         self.assertTrue(page.inner_text("h1").startswith("DO NOT MOVE"))
         self.assertEqual(shown(), (["9.20.0", "9.27.0"], str(2 * len(more))))
@@ -166,7 +168,7 @@ class Glance(WithPages):
         )
         found = next(label for label in cells if label.startswith("backward, 9.27.0"))
         counts = r"1 wrong, \d+ unsupported, \d+ pass; since 9\.20\.0 1 worse, 1 lost, \d better"
-        self.assertRegex(found, rf"^backward, 9\.27\.0: {counts}$")
+        self.assertRegex(found, rf"^backward, 9\.27\.0: {counts}; \d+ known issues")
         self.assertIn("−2", cells[found])
         legend = page.evaluate(
             "Object.fromEntries([...document.querySelectorAll('#heat-legend .cell')].map((e) => [e.className.split(' ')[1], e.textContent.trim()]))"
@@ -188,7 +190,8 @@ class Glance(WithPages):
                 synthetic.refused(one, "a guard", "", kind="policy", rule="some-guard")
         page = self.made("guarded", lines)
         label = page.get_attribute("#heat button[aria-label^='f16, 9.27.0']", "aria-label")
-        self.assertEqual(label, "f16, 9.27.0: not asked, 8 refused by FACTS itself")
+        said = "f16, 9.27.0: not asked, 8 refused by FACTS itself"
+        self.assertEqual(label.partition(";")[0], said)
         said = "cuDNN 9.27.0 accepts and refuses what 9.20.0 does."
         self.assertEqual(page.inner_text("h1"), said)
 
@@ -198,7 +201,7 @@ class Glance(WithPages):
         self.assertNotIn("no row", page.inner_text("#matrix"))
         cells = page.locator("#heat tbody tr").first.locator("button.cell")
         kinds = [cells.nth(i).get_attribute("class") for i in range(4)]
-        self.assertEqual(kinds, ["cell away", "cell away", "cell fails", "cell away"])
+        self.assertEqual(kinds, ["cell away", "cell away", "cell fails issue", "cell away"])
         self.assertRegex(cells.first.get_attribute("aria-label"), ": filtered away$")
         self.assertIn("▽ filtered away", page.inner_text("#heat-legend"))
         self.assertNotIn("not asked", page.inner_text("#heat-legend"))
@@ -238,7 +241,9 @@ class Glance(WithPages):
                     synthetic.refused(one, "no", "S")
                 one["case"] += " seed=7" * (kind == "other")
             page = self.made(f"builds-{kind}", [*lines[:-1], *more, lines[-1]])
-            self.assertEqual(page.locator("#heat thead th").all_inner_texts(), [*heads, "9.27.0"])
+            self.assertEqual(
+                page.locator("#heat thead th:not(.issues)").all_inner_texts(), [*heads, "9.27.0"]
+            )
             self.assertIn(f"full-cu13 and jit-cu13 {words}.", page.inner_text("#heat-notes"))
 
     def test_two_versions_by_address(self):
@@ -274,3 +279,35 @@ class Glance(WithPages):
             lines += synthetic.record((version,), synthetic.DEVICES[1:], extra=extra, run=version)
         (step,) = json.loads(self.made("uneven", lines).text_content("#data"))["steps"]
         self.assertEqual((step["compared"], step["totals"].get("missing")), (76, None))
+
+    def test_known_issues_are_marked_counted_and_listed(self):
+        case, title = "pass=bwd dtype=bf16 b=1 h=1 s=704 d=64", "dQ is NaN if s_kv fills half of"
+        about = {"verdict": "supported", "grade": "decided"}
+        builds = [(f"{version}-jit-cu13", "h100-sxm") for version in ("9.20.0", "9.27.0")]
+        rows = [synthetic.plain(case, version, **about) for version in ("9.20.0", "9.27.0")]
+        page = self.made("issues", [synthetic.head("r1", *builds), *rows, synthetic.end()])
+        label = "backward, 9.20.0: 1 supported; 1 known issue, 1 serious: Known to be wrong for"
+        cells = page.locator("#heat button[aria-label^='backward, ']")
+        self.assertIn(
+            f"{label} very negative scores: {title}", cells.first.get_attribute("aria-label")
+        )
+        marks = [cells.nth(i).get_attribute("class").endswith(" issue") for i in range(2)]
+        self.assertEqual(marks, [True, False], "it is fixed in 9.26.0")
+        page.click("#heat [data-issues='Pass: backward']")
+        self.assertTrue(
+            page.inner_text("#issues").startswith("backward on h100-sxm: 1 known issue")
+        )
+        for words in (title, "fixed in 9.26.0", "Seen with this version", "contract: documented"):
+            self.assertIn(words, page.inner_text("#issues li"))
+        self.show(page, f"#{page.url.partition('#')[2]}")
+        self.assertIn(title, page.inner_text("#issues"), "the address holds the list")
+        page.click("#issues button")
+        self.assertFalse(page.locator("#issues").is_visible())
+        ends = page.locator("#compare-result table", has_text="known issues end between 9.20.0")
+        self.assertIn("bwd-nan-negative-lse-skv-mod128-eq-64", ends.inner_text())
+        self.assertNotIn(
+            "bwd-nan-negative-lse-skv-mod128", page.inner_text("table:has-text('begin between')")
+        )
+        page.click("#heat button.cell >> nth=0")
+        page.click("#rows button.open >> nth=0")
+        self.assertIn(title, page.inner_text("#rows .detail"))

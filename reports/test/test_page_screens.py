@@ -169,5 +169,7 @@ class Screens(WithPages):
 
     def test_a_phone_shows_the_newest_versions_first(self):
         page = self.open("many", screen=PHONE)
-        self.assertLessEqual(page.locator("#heat thead th").last.bounding_box()["x"], PHONE[0] - 20)
+        self.assertLessEqual(
+            page.locator("#heat thead th:not(.issues)").last.bounding_box()["x"], PHONE[0] - 20
+        )
         self.assertEqual(page.locator("#heat th[scope=row]").first.bounding_box()["x"], 12)

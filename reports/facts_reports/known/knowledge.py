@@ -171,6 +171,7 @@ def line(failure):
         "data": failure.data,
         "for": data_words(predicate.parse(failure.data)) if failure.data else "",
         "problem": _problem(failure),
+        "tree": predicate.parse(_problem(failure)) if _problem(failure) else None,
         "engine": fields.get("engine", "any"),
         "engines": [
             {"engine": n, "from": _word(a), "to": _word(b)} for n, a, b in engines if n is not None

@@ -7,12 +7,13 @@ import json
 from functools import lru_cache
 from xml.sax.saxutils import quoteattr
 
+from ..known import knowledge
 from ..read import junit, text, words
 from ..read.cases import parse
 from ..read.files import replaced, write
 from ..read.store import wall_ms
 from ..read.vocabulary import BY_WORD, KNOWN, OUTCOMES, standing
-from . import trusted
+from . import issues, trusted
 
 COLUMNS = (
     "case pass dtype cudnn build device sm grade backend outcome verdict known supported "
@@ -89,6 +90,8 @@ def written_rows(store, folder, about):
             yield outcome, row
             row = {**row, "outcome": outcome, "ratio": words.worst_ratio(row)}
             row |= asked.get(row.get("run")) or _asked({})
+            if found := issues.of_row(row):
+                row["known"] = [knowledge.member(one) for one in found]
             table.writerow(_cells(row))
             out.write(f"{',' if i else ''}\n{_encode(row)}")
         out.write("\n]}\n")
@@ -97,7 +100,8 @@ def written_rows(store, folder, about):
 def _tag(outcome, row):
     expectation, kind = row.get("expectation"), BY_WORD[outcome].kind
     if standing(outcome, row["verdict"], expectation) == KNOWN:
-        return "skipped", f"xfail: {outcome}, known: {json.dumps(expectation, ensure_ascii=False)}"
+        said = next(iter(issues.lines(row)), "") or json.dumps(expectation, ensure_ascii=False)
+        return "skipped", f"xfail: {outcome}; {said}"
     why = words.why(row)
     if kind in ("failure", "error") or outcome in ("mistrusted", "inconclusive"):
         return ("failure" if kind == "failure" else "error"), f"{outcome}: {why}"
@@ -151,9 +155,10 @@ def _testcase(store, row, version, tag, message, outcome, labels):
     if config is not None and "engine=all" in row["case"]:
         name += f" config {config}"
     seconds = wall_ms(row) / 1000
+    known = list(issues.lines(row))
     if not tag:
-        return junit.case(classname, name, seconds, tag)
-    lines = [message, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
+        return junit.case(classname, name, seconds, tag, details="\n".join(known))
+    lines = [message, *known, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
     chain = text.objects(row.get("reason") or {}, "chain")[:10]
     lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain]
     return junit.case(classname, name, seconds, tag, message[:500], outcome, "\n".join(lines))
@@ -177,6 +182,6 @@ def write_site(store, folder, title, compared=None, home="", audit=None):
         # those that the page did not ask for: all, where there are too many for a page
         collections.deque(rows, 0)
     write(folder / "index.html", page.html)
-    write(folder / "summary.md", markdown.summary(store, title))
+    write(folder / "summary.md", markdown.summary(store, title, page.known))
     write_junit(store, folder / "junit.xml", title)
     return page

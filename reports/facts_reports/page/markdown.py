@@ -5,9 +5,11 @@ import re
 from ..read import findings, text, words
 from ..read.cases import parse
 from ..read.vocabulary import BY_WORD, RANK
+from . import issues
 
 SUMMARY_BYTES = 4096
 _FINDINGS = 10
+_KNOWN = 2
 
 
 def counts_words(counts, known=None):
@@ -21,7 +23,8 @@ def counts_words(counts, known=None):
     return ", ".join(words_of)
 
 
-def summary(store, title):
+def summary(store, title, known=()):
+    """`known`: the answers of issues.Issues about these rows."""
     head, sentence = words.answer(store)
     totals, labels = store.totals(), words.build_labels(store.builds())
     parts = [
@@ -35,6 +38,11 @@ def summary(store, title):
         )
         + "\n",
     ]
+    serious = {one["id"]: one["text"] for one in known if one["serious"]}
+    if serious:
+        said = f"{text.count(len(serious), 'serious failure is', 'serious failures are')} known of these cases (index.html): "
+        named = [text.markdown(text.line(one, 240)) for one in serious.values()][:_KNOWN]
+        parts.append(said + " ".join(f"{one}." for one in named) + "\n")
     counts = store.counts
     rows = [
         f"| {text.markdown(labels[b])} | {text.markdown(d)} | {counts_words(c)} |"
@@ -67,7 +75,7 @@ def summary(store, title):
 
 
 def _standing(finding):
-    """Which tensors; and of a known one its link, bare where a forge makes it one."""
+    """Which tensors; and of a known one what is known, or its link, bare where a forge makes it one."""
     tensors = (
         f": {', '.join(text.markdown(t) for t in finding['tensors'][:4])}"
         if finding["tensors"]
@@ -75,10 +83,10 @@ def _standing(finding):
     )
     if not finding["known"]:
         return tensors
-    link = finding["link"]
-    return f"{tensors}, known: " + (
-        link if re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", link) else text.markdown(link) or "no link"
-    )
+    said, link = next(issues.lines(finding["row"]), "known"), finding["link"]
+    bare = re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", link)
+    link = link if bare else text.markdown(link) or "no link"
+    return f"{tensors}, {text.markdown(text.line(said, 240))}: {link}"
 
 
 def _more(finding):
@@ -154,6 +162,8 @@ def issue(store, case):
             text.markdown(str(c.get(k, ""))) for k in ("engine", "status", "text")
         )
         out.append(f"- engine {engine}: {status} {said}")
+    known = [f"- {text.markdown(line.strip())}" for line in issues.lines(row)]
+    out += ["", "What is known of it:", "", *known] if known else []
     out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
     return "\n".join(out)
 

@@ -6,14 +6,14 @@ import marshal
 from ..compare import sides
 from ..read import cases, features, text, words
 from ..read.vocabulary import CHANGES, KNOWN, OUTCOMES, is_good, standing
-from . import numbers, trusted
+from . import issues, numbers, trusted
 from .steps import Steps
 
 _ALL_DETAILS = 20000  # above this many rows the numbers of right answers stay in results.json
 _PLAIN = ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt")
 # Columns that the first view reads; the page reads another when it is first asked for.
-_FIRST = set("case target outcome reason grade engine config".split())
-_NAMED = "case target verdict grade backend engine reason engines group run worst".split()
+_FIRST = set("case target outcome reason grade engine config issues".split())
+_NAMED = "case target verdict grade backend engine reason engines group run worst issues".split()
 _PLACE = {o.word: i for i, o in enumerate(OUTCOMES)}
 
 _DETAILS = ("errors", "padded", "pictures", "expectation", "inputs_from", "tflops", "wall_ms")
@@ -74,6 +74,8 @@ class _Rows:
                     self.dictionaries["target"].add((build, device))
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
+        self.issues = issues.Issues()
+        self.dictionaries["issues"].add([])  # the code 0
         many = store.one("SELECT count(*) FROM row") > _ALL_DETAILS
         for place, (outcome, row) in enumerate(rows):
             self._add(outcome, row)
@@ -96,6 +98,7 @@ class _Rows:
             "group": row.get("group") or "",
             "run": row.get("run") or "",
             "worst": words.why(row),
+            "issues": self.issues.of(row),
         }
         for name, value in values.items():
             self.columns[name].append(self.dictionaries[name].add(value))
@@ -165,8 +168,10 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
         "items": rows.dictionaries.pop("worst").items,
         "codes": rows.columns["worst"],
     }  # the texts too are read when they are first asked for
+    targets = _targets(store, rows.dictionaries["target"].items)
     data = {
-        "targets": _targets(store, rows.dictionaries["target"].items),
+        "targets": targets,
+        "issues": {"answers": rows.issues.answers, "entries": issues.entries(targets)},
         "dictionaries": {n: d.items for n, d in rows.dictionaries.items() if n != "target"},
         "columns": {n: c for n, c in rows.columns.items() if n in _FIRST},
         "details": rows.details,

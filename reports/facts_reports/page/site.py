@@ -18,7 +18,7 @@ from .steps import Steps
 MOST_ROWS = 250_000  # of a page, which then has some 35 MB
 _HERE = Path(__file__).parent
 _SCRIPTS = (
-    "predicate.js data.js document.js state.js keys.js matrix.js heat.js boundary.js "
+    "predicate.js data.js document.js state.js keys.js issues.js matrix.js heat.js boundary.js "
     "trust.js timeline.js numbers.js detail.js rows.js compare.js save.js app.js"
 ).split()
 _STYLES = ("page.css", "tables.css", "heat.css", "narrow.css")
@@ -63,6 +63,7 @@ def provenance(store):
 class Page:
     html: str
     first: dict  # its first screen: opening.of
+    known: tuple = ()  # the answers of issues.Issues about its rows
     most: int = 0  # rows that a page can hold, where there are more
 
 
@@ -89,7 +90,7 @@ def _too_large(store, title):
             complete=store.complete(),
         ),
         first,
-        MOST_ROWS,
+        most=MOST_ROWS,
     )
 
 
@@ -131,7 +132,7 @@ def make(store, title, compared=None, home="", audit=None, rows=None):
         data=embedded(data),
         later={name: embedded(column) for name, column in later.items()},
     )
-    return Page(html, first)
+    return Page(html, first, data["issues"]["answers"])
 
 
 def render(store, title, compared=None):

@@ -105,7 +105,7 @@ const App = (() => {
     document.body.classList.toggle("stale", !!found.bad);
     at("shown").textContent = (found.bad ? "still of the query before: " : "") + (rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`);
     at("every").setAttribute("aria-pressed", String(state.all));
-    if (!same("q", "device", "cell", "all")) Heat.render(state, current);
+    if (!same("q", "device", "cell", "all", "issues")) Heat.render(state, current);
     if (!same("device", "a", "b", "group")) Compare.render(state);
     if (!same(...State.ROWS, "view", "split", "axes")) matrix(state, rows);
     if (!same(...State.ROWS, "row", "page")) table(state, rows);
@@ -141,6 +141,12 @@ const App = (() => {
     }
     for (const kind of ["focusin", "mouseover"]) at("matrix").addEventListener(kind, (event) => { const b = event.target.closest("[data-cell]"), cell = b && Matrix.resolve(b.dataset.cell); if (cell) b.title = Trust.spread(inCell(cell, current)); });
     at("unfold").addEventListener("click", () => State.set({ axes: State.get().axes.length ? [] : [...Matrix.axes].sort() }));
+    at("map").addEventListener("click", (event) => {
+      const button = event.target.closest("[data-issues]"), { issues } = button?.dataset ?? {}, shown = State.get().issues;
+      if (!button) return;
+      State.set({ issues: issues === shown ? "" : issues });
+      (at("issues").querySelector("h3") ?? [...at("heat").querySelectorAll("[data-issues]")].find((b) => b.dataset.issues === shown))?.focus();
+    });
     // Back from the rows of a cell leads to the cell.
     let last = "";
     State.listen((state, before) => { last = before.cell !== state.cell ? before.cell : ""; });

@@ -109,7 +109,7 @@ const Compare = (() => {
     const pair = chosen(state), box = at("compare-result"), focus = document.activeElement?.dataset?.group;
     at("from").value = pair ? pair.a : "";
     at("to").value = pair ? pair.b : "";
-    box.replaceChildren(...answerTo(state, pair));
+    box.replaceChildren(...answerTo(state, pair), ...(pair && pair.a !== pair.b ? Issues.between(pair.a, pair.b, state.device, label) : []));
     Keys.settle(box, "button.group");
     if (focus) [...box.querySelectorAll("button.group")].find((e) => e.dataset.group === focus)?.focus({ preventScroll: true });
   }

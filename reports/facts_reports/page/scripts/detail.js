@@ -40,6 +40,7 @@ const Detail = (() => {
     const grade = dict.grade[columns.grade[r]] ?? "no grade", backend = dict.backend[columns.backend[r]];
     box.append(element("p", { class: "lead" }, mark(o), element("strong", {}, ` ${o.word}`), `: ${o.says}. `, element("span", { class: "quiet" }, `Evidence: ${grade}${backend ? `, backend ${backend}` : ""}, build ${t.build}, ${Trust.words(r)}.`)));
     if (d.expectation) box.append(expectation(d.expectation));
+    for (const one of Issues.of(r)) box.append(element("p", { class: "line" }, ...Issues.line(one).filter(Boolean)));
     box.append(...Timeline.of(r).filter(Boolean));
     if (reason.text || reason.status || reason.chain) {
       box.append(element("p", { class: "line" }, element("b", {}, "Why "), reason.class ? element("span", { class: "class" }, reason.class) : null, " ", reason.status ? element("code", {}, reason.status) : null, ` ${shown(reason.text)}`));

@@ -157,12 +157,13 @@ const Heat = (() => {
 
   const glyph = (one) => (one.state === "mixed" ? (one.accepted * 3 < one.total ? "◔" : one.accepted * 3 < one.total * 2 ? "◑" : "◕") : STATES[one.state][0]);
 
-  function cellOf(feature, device, across, i, one, selected, wide) {
+  function cellOf(feature, device, across, i, one, selected, wide, issues) {
     const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
     const moved = [...new Set(Object.values(MOVES)), "changed otherwise"].filter((word) => one.moves[word]).map((word) => `${count(one.moves[word])} ${word}`);
-    const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}`;
+    const serious = issues.filter((x) => x.serious).length, known = issues.length ? `; ${Issues.counted(issues.length)}${serious ? `, ${count(serious)} serious` : ""}: ${issues[0].text}` : "";
+    const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}${known}`;
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
-    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
+    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}${serious ? " issue" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
       wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "", one.lost ? element("b", { class: "less" }, ` −${count(one.lost)}`) : "", one.gained ? element("b", {}, ` +${count(one.gained)}`) : "") : null);
     if (one.state === "mixed" || one.state === "known") {
       const good = Math.min(100 * one.accepted / one.total, one.state === "known" ? 88 : 100);
@@ -172,8 +173,14 @@ const Heat = (() => {
     return element("td", {}, button);
   }
 
+  // How many known issues speak of a feature, as the button that lists them.
+  function issuesOf(feature, { all }, state) {
+    const name = `${feature.axis}: ${feature.label}`, label = `${feature.label}: ${Issues.counted(all.length)}`;
+    return element("td", { class: "issues" }, all.length ? element("button", { type: "button", class: "plain", "data-issues": name, "aria-expanded": String(state.issues === name), "aria-label": label }, count(all.length)) : null);
+  }
+
   function head(across) {
-    return element("thead", {}, element("tr", {}, element("td", { class: "axis" }), element("td"), ...across.map((c) => element("th", { scope: "col" }, element("span", {}, c.label)))));
+    return element("thead", {}, element("tr", {}, element("td", { class: "axis" }), element("td"), ...across.map((c) => element("th", { scope: "col" }, element("span", {}, c.label))), element("th", { scope: "col", class: "issues" }, element("span", {}, "known issues"))));
   }
 
   function render(state, rows) {
@@ -181,6 +188,7 @@ const Heat = (() => {
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
+    const issues = Issues.inMap(rows, across, rowsOf);
     let body = null, axis = null, first = null;
     const drawn = new Set();
     for (const feature of rowsOf) {
@@ -196,9 +204,11 @@ const Heat = (() => {
         tr.append(first);
         table.append(body);
       } else first.rowSpan++;
-      tr.append(element("th", { scope: "row", title: feature.where }, feature.label), ...one.map((x, i) => cellOf(feature, device, across, i, x, state.cell, wide)));
+      tr.append(element("th", { scope: "row", title: feature.where }, feature.label), ...one.map((x, i) => cellOf(feature, device, across, i, x, state.cell, wide, issues.get(feature.id).cells[i])), issuesOf(feature, issues.get(feature.id), state));
       body.append(tr);
     }
+    for (const { cells } of issues.values()) if (cells.flat().some((x) => x.serious)) drawn.add("issue");
+    Issues.render(state, device, issues);
     legend(drawn);
     Keys.settle(table, "button.cell");
     if (focus) [...table.querySelectorAll("button.cell")].find((b) => b.dataset.cell === focus)?.focus({ preventScroll: true });
@@ -208,8 +218,8 @@ const Heat = (() => {
   }
 
   // Of the signs those that are in the map.
-  const CALLED = { none: "not asked", away: "filtered away", open: "no answer", known: "known failure", edge: "changed" };
-  const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "fewer accepted than in the version before"], gained: [" ", "more accepted"], edge: [" ", "changed otherwise"] })
+  const CALLED = { none: "not asked", away: "filtered away", open: "no answer", known: "known failure", edge: "changed", issue: "serious known issue" };
+  const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "fewer accepted than in the version before"], gained: [" ", "more accepted"], edge: [" ", "changed otherwise"], issue: [" ", "a serious failure is known of some case"] })
     .filter(([word]) => drawn.has(word)).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${CALLED[word] ?? word}`)));
 
   // The line above the map: what the cell under the pointer or the focus counts.

@@ -1,13 +1,13 @@
 // The whole view is one small object, and the address says all of it: what is not default stands in the fragment. `?a=V&b=V&device=D` or `?case=NAME` may be given as well.
 const State = (() => {
-  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, all: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "", absent: "" });
+  const fresh = () => ({ q: "", off: [], device: "", view: "ranges", split: false, all: false, axes: [], cell: "", row: "", page: 0, a: "", b: "", group: "", issues: "", absent: "" });
   const ROWS = ["q", "off", "device", "cell", "all"];   // what chooses the rows
   let now = fresh();
   const listeners = [];
 
   function write(s) {
     const p = new URLSearchParams();
-    for (const key of ["q", "device", "cell", "row", "a", "b", "group"]) if (s[key]) p.set(key, s[key]);
+    for (const key of ["q", "device", "cell", "row", "a", "b", "group", "issues"]) if (s[key]) p.set(key, s[key]);
     for (const key of ["off", "axes"]) if (s[key].length) p.set(key, [...s[key]].sort().join(","));
     if (s.view !== "ranges") p.set("view", s.view);
     for (const key of ["split", "all"]) if (s[key]) p.set(key, "1");
@@ -27,7 +27,7 @@ const State = (() => {
     for (const key of ["split", "all"]) s[key] = p.get(key) === "1";
     s.cell = text("cell", 2000);
     s.row = text("row", 4000);
-    for (const key of ["a", "b", "group"]) s[key] = text(key, 120);
+    for (const key of ["a", "b", "group", "issues"]) s[key] = text(key, 120);
     s.page = Math.max(0, Math.min(1e6, parseInt(p.get("page") || "0", 10) || 0));
     return s;
   }
