@@ -61,6 +61,8 @@ facts_expectation *facts_knowledge_expect(facts_knowledge *knowledge, const fact
  * offered first. Its NULL members are not known, and its case is needed. */
 size_t facts_known_of(const facts_knowledge *knowledge, const facts_subject *subject,
                       facts_known_answer *out);
+/* "TITLE (ID)". */
+void facts_known_title(facts_text *out, const facts_known *known);
 /* "known to be wrong for very negative scores: TITLE; fixed in 9.26.0 (ID)". */
 void facts_known_sentence(facts_text *out, const facts_known_answer *answer);
 /* A line for each of the first `most` answers, and below it what to do instead, for people. */

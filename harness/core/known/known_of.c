@@ -120,18 +120,30 @@ size_t facts_known_of(const facts_knowledge *knowledge, const facts_subject *sub
     return count;
 }
 
+/* The title without its point, the version of the repair ("": none), the name of the file. */
+static void put_title(facts_text *out, const facts_known *known, const char *fixed)
+{
+    const char *title = facts_known_text(known, "title");
+    const size_t letters = strlen(title);
+    facts_text_format(out, "%.*s%s%s (%s)",
+                      (int)(letters && title[letters - 1] == '.' ? letters - 1 : letters), title,
+                      *fixed ? "; fixed in " : "", fixed, facts_known_text(known, "id"));
+}
+
+void facts_known_title(facts_text *out, const facts_known *known)
+{
+    put_title(out, known, "");
+}
+
 void facts_known_sentence(facts_text *out, const facts_known_answer *answer)
 {
     const facts_known *known = answer->known;
-    const char *title = facts_known_text(known, "title"), *words = facts_known_text(known, "for");
-    const size_t letters = strlen(title);
-    const char *says = facts_known_text(known, "says");
+    const char *words = facts_known_text(known, "for"), *says = facts_known_text(known, "says");
     facts_text_format(
-        out, "%s%s%s%s%s%s: %.*s%s%s (%s)",
-        strcmp(answer->sure, "suspected") == 0 ? "suspected" : "known", *says ? " " : "", says,
-        facts_known_is(known, "sometimes") ? " in some runs" : "", *words ? " for " : "", words,
-        (int)(letters && title[letters - 1] == '.' ? letters - 1 : letters), title,
-        *answer->fixed ? "; fixed in " : "", answer->fixed, facts_known_text(known, "id"));
+        out, "%s%s%s%s%s%s: ", strcmp(answer->sure, "suspected") == 0 ? "suspected" : "known",
+        *says ? " " : "", says, facts_known_is(known, "sometimes") ? " in some runs" : "",
+        *words ? " for " : "", words);
+    put_title(out, known, answer->fixed);
 }
 
 void facts_known_lines(facts_text *out, const char *prefix, const facts_known_answer *answers,

@@ -57,9 +57,13 @@ static void read_known(facts_reported *reported, facts_span list)
     const json_t *first = json_array_get(known, 0);
     const char *title = json_string_value(json_object_get(first, "title")),
                *id = json_string_value(json_object_get(first, "id"));
-    if (title && id && json_is_true(json_object_get(first, "such_data")))
+    if (title && id && json_is_true(json_object_get(first, "such_data"))) {
+        const char *remedy = json_string_value(json_object_get(first, "remedy"));
         snprintf(reported->known, sizeof reported->known, "%.*s (%s)",
                  (int)strlen(title) - (*title && title[strlen(title) - 1] == '.'), title, id);
+        if (remedy)
+            snprintf(reported->remedy, sizeof reported->remedy, "%s", remedy);
+    }
     json_decref(known);
 }
 

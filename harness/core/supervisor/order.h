@@ -27,10 +27,12 @@ typedef struct facts_work {
 typedef struct facts_expected_row {
     char json[1024];   /* the row's `expectation` object, or empty */
     bool unexpected;   /* a finding: --fail-fast stops */
+    const char *title; /* "TITLE (ID)" of the known failure that was expected */
     const char *known; /* the row's member `known` */
     const char
         *lines;     /* the same for people: a sentence for each failure, and what to do instead */
     bool such_data; /* the first of them is about the data that the case has */
+    bool serious;   /* and it is serious (docs/known.md) */
 } facts_expected_row;
 
 /* One finished row. */

@@ -93,7 +93,7 @@ Test(tally, what_is_known_is_counted_after_what_is_not)
     cr_expect_eq(facts_tally_known(&tally, true), 0);
     cr_expect_str_eq(findings(20), "\n1 finding:\n  nan: dq, dv\n    9.27.0 on h100\n"
                                    "    facts repro 'b' --cudnn 9.27.0-jit-cu13 --device 0\n"
-                                   "\n2 known failures: NVIDIA/cudnn-frontend#1072 (2)\n");
+                                   "\n2 known failures:\n       2  NVIDIA/cudnn-frontend#1072\n");
 }
 
 Test(tally, news_of_one_configuration_is_not_hidden_by_what_is_known_of_another)

@@ -79,9 +79,11 @@ class Bisection:
             elif runs and runs[-1] and runs[-1][0] == _line(said):
                 runs[-1][1].append(said["cudnn"])
             else:
-                runs.append((_line(said), [said["cudnn"]]))
-        for line, names in filter(None, runs):
+                runs.append((_line(said), [said["cudnn"]], said.get("remedy")))
+        for line, names, remedy in filter(None, runs):
             yield f"  {names[0] if len(names) == 1 else f'{names[0]} .. {names[-1]}':<18} {line}"
+            if remedy:
+                yield f"  {'':<18} instead: {remedy}"
 
     def _guard(self, before, after):
         """A refusal by FACTS itself says nothing about cuDNN: the command that asks cuDNN."""
@@ -133,8 +135,8 @@ class Bisection:
         out = {key: said[key] for key in ("cudnn", "build", "verdict")}
         if said["engine"] >= 0:
             out["engine"] = said["engine"]
-        more = ("engines", "knobs", "class", "text", "rule", "known")
-        return {**out, **{key: said[key] for key in more if said[key]}}
+        more = ("engines", "knobs", "class", "text", "rule", "known", "remedy")
+        return {**out, **{key: said[key] for key in more if said.get(key)}}
 
     @staticmethod
     def _silent(versions):

@@ -53,6 +53,7 @@ static void add_version(facts_text *out, const facts_bisection *b, size_t versio
                                        { "class", reported->class_word },
                                        { "text", reported->text },
                                        { "rule", reported->rule },
+                                       { "remedy", reported->remedy },
                                        { "known", reported->known } };
     char value[FACTS_REPORTED_VALUE];
     facts_text_puts(out, "{");

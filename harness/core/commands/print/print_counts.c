@@ -15,6 +15,17 @@ static const char *word_of(facts_verdict verdict, bool decided)
     return facts_verdict_name(verdict);
 }
 
+/* Each line behind the first begins with `indent`. */
+static void print_lines(const char *line, const char *indent, FILE *out)
+{
+    while (*line) {
+        const size_t letters = strcspn(line, "\n");
+        fprintf(out, "%.*s", (int)letters, line);
+        line += letters + (line[letters] != '\0');
+        fprintf(out, "%s%s", *line ? "\n" : "", *line ? indent : "");
+    }
+}
+
 /* What is known of the only case: behind its answer, then line by line. */
 static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *out)
 {
@@ -22,12 +33,7 @@ static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *o
     const bool but = cell->such_data && facts_verdict_is_good((facts_verdict)cell->verdict);
     if (*line)
         fputs(but ? ", but " : "; ", out);
-    while (*line) {
-        const size_t letters = strcspn(line, "\n");
-        fprintf(out, "%.*s", (int)letters, line);
-        line += letters + (line[letters] != '\0');
-        fputs(*line ? "\n      " : "", out);
-    }
+    print_lines(line, "      ", out);
 }
 
 static void print_target(const facts_tally *tally, size_t t, bool decided, FILE *out)
@@ -52,14 +58,31 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
     fputc('\n', out);
 }
 
-/* What is known of accepted cases: the first line of each, the most frequent first. */
+static bool is_serious(const facts_tally *tally, uint32_t says)
+{
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
+        if (tally->cells[i].says == says && tally->cells[i].serious)
+            return true;
+    return false;
+}
+
+/* What is known of the cases: the first failure of each. The serious ones whose data a case has
+ * come first, and among these the most frequent. */
 static void print_known(const facts_tally *tally, FILE *out)
 {
     facts_text_count *says = facts_tally_texts(tally, offsetof(facts_cell, says));
+    size_t shown = 0;
     if (says[0].cells)
-        fputs("\nwhat is known of these cases, most frequent first:\n", out);
-    for (size_t i = 0; i < 5 && says[i].cells; i++)
-        fprintf(out, "  %6zu  %s\n", says[i].cells, facts_intern_text(tally->texts, says[i].id));
+        fputs("\nwhat is known of these cases, the serious failures first:\n", out);
+    for (int other = 0; other < 2; other++)
+        for (size_t i = 0; shown < 5 && says[i].cells; i++) {
+            if (is_serious(tally, says[i].id) == other)
+                continue;
+            fprintf(out, "  %6zu  ", says[i].cells);
+            print_lines(facts_intern_text(tally->texts, says[i].id), "          ", out);
+            fputc('\n', out);
+            shown++;
+        }
     free(says);
 }
 

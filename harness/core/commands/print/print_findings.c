@@ -62,15 +62,9 @@ static void print_known(const facts_tally *tally, FILE *out)
     fprintf(out, "\n%zu known failure%s", all, all == 1 ? "" : "s");
     if (others)
         fprintf(out, " and %zu other known result%s", others, others == 1 ? "" : "s");
-    for (size_t i = 0; links[i].cells; i++) {
-        if (i == LINKS_SHOWN) {
-            fputs(" …", out);
-            break;
-        }
-        fprintf(out, "%s %s (%zu)", i ? "," : ":", facts_intern_text(tally->texts, links[i].id),
-                links[i].cells);
-    }
-    fputc('\n', out);
+    fputs(":\n", out);
+    for (size_t i = 0; links[i].cells && i < LINKS_SHOWN; i++)
+        fprintf(out, "  %6zu  %s\n", links[i].cells, facts_intern_text(tally->texts, links[i].id));
     free(links);
 }
 

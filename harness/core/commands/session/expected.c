@@ -13,9 +13,9 @@ enum { LINES_SHOWN = 5 };
 
 struct facts_expectations {
     facts_knowledge knowledge;
-    facts_known_answer *answers;   /* of one row; room for all failures */
-    facts_text known, lines;       /* of one row */
-    char suites[FACTS_SUITES_MAX]; /* that are run, whole; "": something else */
+    facts_known_answer *answers;    /* of one row; room for all failures */
+    facts_text title, known, lines; /* of one row */
+    char suites[FACTS_SUITES_MAX];  /* that are run, whole; "": something else */
 };
 
 static bool is_suite(const char *word, const char *folder)
@@ -202,6 +202,7 @@ static void say_known(facts_expectations *e, const facts_target *target, facts_v
     out->known = e->known.data;
     out->lines = e->lines.length ? e->lines.data : NULL;
     out->such_data = e->answers[0].such_data;
+    out->serious = out->such_data && facts_known_is(e->answers[0].known, "serious");
 }
 
 /* Known, and it happened: accepted. Known, tried, and it did not happen: a finding. Not known: a
@@ -238,6 +239,9 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
         return;
     out->unexpected = !met;
     put_expectation(out, known, met);
+    facts_text_clear(&expectations->title);
+    facts_known_title(&expectations->title, known);
+    out->title = expectations->title.data;
 }
 
 /* A question can crash, a compilation can fail; the other failures need a launch. */
@@ -329,6 +333,7 @@ void facts_expectations_free(facts_expectations *expectations)
     if (!expectations)
         return;
     facts_knowledge_free(&expectations->knowledge);
+    facts_text_free(&expectations->title);
     facts_text_free(&expectations->known);
     facts_text_free(&expectations->lines);
     free(expectations->answers);

@@ -128,8 +128,9 @@ static uint32_t explain_news(facts_tally *tally, const facts_line *row, const ch
     return facts_intern_id(tally->texts, text);
 }
 
-static void read_known(facts_tally *tally, facts_cell *cell, const char *expected)
+static void read_known(facts_tally *tally, facts_cell *cell, const facts_expected_row *row)
 {
+    const char *expected = row->json;
     facts_member members[8];
     size_t count;
     char link[256];
@@ -137,17 +138,20 @@ static void read_known(facts_tally *tally, facts_cell *cell, const char *expecte
         !facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
         return;
     const facts_span kind = facts_member_find(members, count, "kind");
-    cell->known = facts_intern_id(tally->texts, link);
+    cell->known = facts_intern_id(tally->texts, row->title ? row->title : link);
     cell->other = kind.at && !facts_json_is(kind, "failure");
 }
 
-/* The lines of the only case, or the first line. */
+/* The lines of the only case, or the first line with what to do instead. */
 static uint32_t read_lines(facts_tally *tally, const char *lines)
 {
-    char first[600];
+    char first[1000];
     if (tally->work_count == 1)
         return facts_intern_id(tally->texts, lines);
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(lines, "\n"), lines);
+    const char *end = strchrnul(lines, '\n');
+    if (end[0] && end[1] == ' ')
+        end = strchrnul(end + 1, '\n');
+    snprintf(first, sizeof first, "%.*s", (int)(end - lines), lines);
     return facts_intern_id(tally->texts, first);
 }
 
@@ -181,10 +185,11 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
         cell->why = explain_news(tally, row, expected->json, reason);
     }
     if (!expected->unexpected && facts_verdict_is_finding(verdict) && !cell->known)
-        read_known(tally, cell, expected->json);
+        read_known(tally, cell, expected);
     if (expected->lines && (!cell->says || (expected->such_data && !cell->such_data))) {
         cell->says = read_lines(tally, expected->lines);
         cell->such_data = expected->such_data;
+        cell->serious = expected->serious;
     }
     if (!cell->engines)
         cell->engines = read_engines(tally, row);

@@ -18,11 +18,13 @@ typedef struct facts_cell {
     uint32_t reason;   /* of a refusal or a finding: texts */
     uint32_t engines;  /* mode A's list, "6 8 10" */
     uint32_t why; /* of an unexpected row: the tensors, the reason, or what was expected instead */
-    uint32_t known; /* the link of the known failure that was expected; 0: none */
+    uint32_t known; /* the title of the known failure that was expected, or its link; 0: none */
     bool other;     /* that is known, and no failure by its kind (docs/known.md) */
     uint32_t
-        says; /* what is known of the case, for people: lines if it is the only one, else the first */
+        says; /* what is known of the case, for people: lines if it is the only one, else the first,
+                 and what to do instead */
     bool such_data; /* the first line is about the data that the case has */
+    bool serious;   /* and its failure is serious */
 } facts_cell;
 
 typedef struct facts_tally {
