@@ -15,6 +15,7 @@ A failure is a fattn.Error with the library's sentence and `.status`. fattn.h is
 from . import score_mod
 from .context import Context, default_context
 from .decision import Decision, Engine, Neighbour, Refusal, decide, explain
+from .known import Known
 from .library import Error
 from .plan import Plan, attention, attention_backward, plan
 from .policy import policy
@@ -27,6 +28,7 @@ __all__ = [
     "Decision",
     "Engine",
     "Error",
+    "Known",
     "Neighbour",
     "Plan",
     "Problem",

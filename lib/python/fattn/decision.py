@@ -1,10 +1,12 @@
 """May this target run a problem, by which engines, and if not, why not and what instead?"""
 
 import ctypes
+import functools
 import weakref
 from typing import Any, NamedTuple, Optional, Union
 
 from . import abi, case, sdpa
+from . import known as failures
 from .arrays import Shape
 from .context import Context, default_context
 from .library import call, check, library, text
@@ -57,6 +59,7 @@ class Decision:
     text       the reason in one line; status: cuDNN's name of it; remedy: what to do about it
     refusals   cuDNN's own chain
     engines    of mode A, best first
+    known      the known failures of cuDNN that speak of the problem, the serious ones first; [] for other backends
     """
 
     def __init__(self, context: Context, problem: Problem):
@@ -105,6 +108,11 @@ class Decision:
         """The problem in the case language, for `facts decide`, `bisect`, `known` and `repro`. The program facts writes it."""
         return case.names(self.problem)[0]
 
+    @functools.cached_property
+    def known(self) -> list[failures.Known]:
+        """The known failures of cuDNN that speak of the problem. Error with status "environment" where the file with these is missing."""
+        return failures.of(self)
+
     def explain(self, budget: int = 0) -> list[Neighbour]:
         """Accepted problems near this one; see fattn.explain."""
         return explain(self.problem, context=self.context, budget=budget)
@@ -126,6 +134,7 @@ class Decision:
                 )
             if self.reason != "bad_problem":
                 lines.append("  explain() finds problems near this one that are supported")
+        lines += [f"  {one}" for one in (self.known if failures.file() else ())]
         for engine in self.engines:
             parts = (
                 [f"workspace {engine.workspace_bytes} bytes"] if engine.workspace_bytes >= 0 else []
