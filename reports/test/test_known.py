@@ -1,5 +1,7 @@
 """The files of known failures: what they say, how ranges follow from observations, what is made of them, and each mistake with its place."""
 
+import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -436,6 +438,40 @@ class TheProjectsOwn(unittest.TestCase):
             self.assertEqual(one["serious"], not knowledge.rank(one)[0], one["id"])
         with self.assertRaises(KeyError):
             knowledge.data_words(predicate.parse("fill=gauss"))
+
+    def test_each_line_has_the_members_of_the_schema_and_of_the_page(self):
+        schema = json.loads((HOME / "cases/known/known.schema.json").read_text())
+        types = {"string": str, "boolean": bool, "integer": int, "object": dict, "null": type(None)}
+
+        def check(one, rule, where):
+            names = rule.get("type", [])
+            allowed = tuple(
+                types.get(n, (list, tuple)) for n in [names] * isinstance(names, str) or names
+            )
+            if "enum" in rule:
+                self.assertIn(one, rule["enum"], where)
+            else:
+                self.assertIsInstance(one, allowed, where)
+            for name in rule.get("required", ()):
+                self.assertIn(name, one, where)
+            if rule.get("additionalProperties") is False:
+                self.assertLessEqual(set(one), set(rule["properties"]), where)
+            for name, inner in rule.get("properties", {}).items():
+                check(one[name], inner, f"{where}.{name}")
+            for part in one if "items" in rule else ():
+                check(part, rule["items"], where)
+
+        for one in knowledge.lines(self.entries):
+            check(one, schema, one["id"])
+        page = (
+            (HOME / "docs/known.md")
+            .read_text()
+            .partition("## The JSON")[2]
+            .partition("A member may")[0]
+        )
+        rows = re.findall(r"(?m)^\| (`[^|]*) \|", page)
+        said = {name for row in rows for name in re.findall(r"\w+", row)}
+        self.assertEqual(said, set(schema["properties"]))
 
     def test_what_is_guarded_and_shown_is_asked_without_guards(self):
         for entry in self.entries:
