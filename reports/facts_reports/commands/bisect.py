@@ -79,7 +79,7 @@ class Bisection:
             elif runs and runs[-1] and runs[-1][0] == _line(said):
                 runs[-1][1].append(said["cudnn"])
             else:
-                runs.append((_line(said), [said["cudnn"]], said.get("remedy")))
+                runs.append((_line(said), [said["cudnn"]], said["known"] and said["remedy"]))
         for line, names, remedy in filter(None, runs):
             yield f"  {names[0] if len(names) == 1 else f'{names[0]} .. {names[-1]}':<18} {line}"
             if remedy:
@@ -136,7 +136,7 @@ class Bisection:
         if said["engine"] >= 0:
             out["engine"] = said["engine"]
         more = ("engines", "knobs", "class", "text", "rule", "known", "remedy")
-        return {**out, **{key: said[key] for key in more if said.get(key)}}
+        return {**out, **{key: said[key] for key in more if said[key]}}
 
     @staticmethod
     def _silent(versions):

@@ -47,9 +47,10 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
     for (size_t i = 0; i < BAR; i++)
         bar[i] = i < done * BAR / planned ? '#' : '.';
     bar[BAR] = '\0';
-    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s",
+    fprintf(stderr,
+            "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d  %.48s%s",
             p->terminal ? "\r\033[K" : "", bar, done, planned, rate, *left ? "left " : "", left,
-            p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
+            p->yes, p->no, p->findings, live, p->group ? p->group : "", p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;
 }

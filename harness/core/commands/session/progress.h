@@ -11,6 +11,7 @@ typedef struct facts_progress {
     uint64_t started_ns, last_ns;
     size_t first_done; /* there already when it began */
     size_t yes, no, findings;
+    const char *group; /* of the suite, of the newest row; NULL: not known */
 } facts_progress;
 
 void facts_progress_start(facts_progress *progress, bool quiet);

@@ -162,6 +162,7 @@ static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
     count_plans(&s->plans, outcome->line);
+    s->progress.group = s->work[outcome->work].group;
     facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict,
                     outcome->expected);
     s->progress.yes += facts_verdict_is_good(outcome->verdict);
