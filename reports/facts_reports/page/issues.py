@@ -1,23 +1,11 @@
 """Known issues: what the files of cases/known say today of the answers of a record."""
 
-import functools
-from pathlib import Path
-
 from ..known import known, knowledge
-
-_KNOWN = Path(__file__).resolve().parents[3] / "cases" / "known"
-
-
-@functools.cache
-def today():
-    """The knowledge of cases/known; none where that folder is not there."""
-    found = known.load(_KNOWN) if _KNOWN.is_dir() else []
-    return knowledge.Knowledge(knowledge.lines(found))
 
 
 def of_row(row):
     """The failures that speak of a row, one for each sentence; what is no failure says nothing."""
-    found = (one for one in today().of_row(row) if one["says"])
+    found = (one for one in knowledge.today().of_row(row) if one["says"])
     return list({knowledge.sentence(one): one for one in found}.values())
 
 
@@ -57,7 +45,7 @@ def entries(targets):
     """[{id, title, kind, serious, ends as, on: places of the targets where it holds}]: the files whose failures hold for some of these targets alone."""
     at = [(known.number(t["cudnn"] or "0"), t["sm"] or 0) for t in targets]
     files = {}
-    for one in sorted(today().failures, key=knowledge.rank):
+    for one in sorted(knowledge.today().failures, key=knowledge.rank):
         if one["says"] and any(version and sm for version, sm in at):
             files.setdefault(one["id"], []).append(one)
     out = []
