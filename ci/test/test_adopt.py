@@ -65,7 +65,10 @@ class Adopt(Folder):
 
     def test_findings_do_not_stop_it(self):
         for more, said in (
-            ({"GATE": "1"}, "| gate | FACTS: DO NOT MOVE (cuDNN 9.28.0 → 9.28.1 on h100-sxm): 2 lost |"),
+            (
+                {"GATE": "1"},
+                "| gate | FACTS: DO NOT MOVE (cuDNN 9.28.0 → 9.28.1 on h100-sxm): 2 lost |",
+            ),
             ({"GOLDEN": "1"}, "**1 lost or changed**"),
             ({"KNOWN": "1"}, "3 known failures still fail"),
         ):

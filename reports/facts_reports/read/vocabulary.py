@@ -97,7 +97,7 @@ _CHANGES = """
 worse            | ✗ | 1 | answered before        | accepted before, and now fails
 changed kind     | ✱ | 1 | answered before        | a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way
 lost             | – | 1 | accepted before        | accepted before, now refused
-begins           | ⚑ | 1 | answered before        | a grave known failure begins in a case that the baseline answers
+begins           | ⚑ | 1 | answered before        | a serious known failure begins in a case that the baseline answers
 missing          | … | 4 | planned                | only one side has an answer: never read as the same
 inconclusive     | ? | 3 | planned                | one side could not be asked, or its data could not show an error: never read as the same
 slower           | ▼ | 0 | accepted by both sides | the kernel takes longer (--slower R; times of one run, not of a benchmark)
@@ -109,7 +109,7 @@ workspace larger | ▣ | 0 | accepted by both sides | the chosen configuration n
 accepted         | ☐ | 0 | planned                | a finding that the file of --accept accepts
 better           | ✓ | 0 | that failed before     | failed before, now right, or refused instead of failing
 gained           | + | 0 | refused before         | refused before, now accepted
-noted            | ⚐ | 0 | answered before        | something else that is known begins: not grave, suspected, or in a case that the baseline does not answer
+noted            | ⚐ | 0 | answered before        | something else that is known begins: not serious, suspected, or in a case that the baseline does not answer
 ends             | ☑ | 0 | that failed before     | something that is known of the case ends
 reason changed   | “ | 0 | refused by both sides  | refused by both, for another reason
 new knobs        | ⚙ | 0 | accepted by both sides | the same engines have other knobs: their settings cannot be compared
