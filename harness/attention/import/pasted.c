@@ -19,8 +19,9 @@ enum { MOST_LINES = 64 };
     X(KEY, "key k")                                                                                \
     X(VALUE, "value v")                                                                            \
     X(MASK, "attn_mask mask bias attn_bias")                                                       \
-    X(DROPOUT, "dropout_p dropout") X(CAUSAL, "is_causal causal") X(SCALE, "scale")                \
-        X(GQA, "enable_gqa") X(TRAINING, "requires_grad training backward")
+    X(DROPOUT, "dropout_p dropout")                                                                \
+    X(CAUSAL, "is_causal causal")                                                                  \
+    X(SCALE, "scale") X(GQA, "enable_gqa") X(TRAINING, "requires_grad training backward")
 #define AS_ENUM(symbol, words) symbol,
 #define AS_WORDS(symbol, words) words,
 enum { ARGUMENT_LIST(AS_ENUM) ARGUMENTS };
