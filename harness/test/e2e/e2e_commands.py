@@ -93,7 +93,11 @@ class Deciding(Commands):
 
     def test_json_is_one_row_a_line_and_the_rest_goes_to_stderr(self):
         done, record = self.decided(TWO, "--json")
-        self.assertEqual([json.loads(line) for line in done.out.splitlines()], record.rows)
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        callers = [{one["project"] for one in row.pop("callers")} for row in rows]
+        self.assertEqual(rows, record.rows)
+        self.assertEqual(callers[0], set())
+        self.assertIn("PyTorch", callers[1])
 
     def test_what_was_expected_otherwise_is_a_finding_with_its_repro(self):
         text = "name: wrong\nwhy: a refusal\nexpect: unsupported d\npass=fwd b=1 h=1 s=64 d=64\n"
