@@ -44,7 +44,10 @@ def includes(home, names):
 def links(build, names):
     """{(file, file whose symbol it uses): one such symbol}, out of the object files of a build folder."""
     known, defined, used, objects = set(names), {}, collections.defaultdict(set), {}
+    plan = (build / "build.ninja").read_text()  # objects of earlier builds may still lie there
     for path in build.rglob("*.o"):
+        if f"build {path.relative_to(build)}:" not in plan:
+            continue
         match = re.search(
             r"^([^/]+)/(?:[^/]+/)*?CMakeFiles/[^/]+\.dir/(.*)\.o$", str(path.relative_to(build))
         )

@@ -56,6 +56,21 @@ class Rules(unittest.TestCase):
             self.assertEqual(len(found), 1, (name, found))
             self.assertTrue(found[0].startswith(f"{name}:1:"))
 
+    def test_the_core_knows_no_operation(self):
+        core, attention = "harness/core/worker/a.c", "harness/attention/worker/b.h"
+        files = {core: '#include "worker/b.h"\n', attention: "", "lib/include/fattn/f.h": ""}
+        with tempfile.TemporaryDirectory() as folder:
+            layers.HOME = pathlib.Path(folder)
+            for name, text in files.items():
+                (layers.HOME / name).parent.mkdir(parents=True, exist_ok=True)
+                (layers.HOME / name).write_text(text)
+            included = layers.structure.includes(layers.HOME, list(files))
+        found = list(layers.check_rooms(included | {(core, "lib/include/fattn/f.h")}))
+        self.assertEqual(
+            [line.split(": ")[1] for line in found], [attention, "lib/include/fattn/f.h"]
+        )
+        self.assertEqual(list(layers.check_rooms({(attention, core), (core, core)})), [])
+
     def test_what_is_allowed_is_not_found(self):
         self.assertEqual(self.findings(GOOD), [])
 

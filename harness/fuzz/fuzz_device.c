@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
         abort();
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    facts_device device;
+    facts_described_device device;
     facts_error message = { 0 };
     int status = facts_device_load(&device, path, &message);
     if (status == 0 ? device.sm < 50 || !device.json[0] || !device.name[0]

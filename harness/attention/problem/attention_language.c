@@ -3,6 +3,7 @@
 #include "case_problem.h"
 #include "keys/keys.h"
 #include "keys/normal_form.h"
+#include "rescale.h"
 #include "simpler_attention.h"
 
 /* The multiplications of a case, about: what the reference needs its time for. */
@@ -36,6 +37,8 @@ const facts_language facts_attention_language = {
     .unfold = facts_unfold,
     .resolves = resolves,
     .simpler = &facts_simpler_attention,
+    .process_variable = FACTS_RESCALE,
+    .process_key = FACTS_KEY_RESCALE,
 };
 
 bool facts_case_parse(facts_case *out, const char *text, facts_error *error)

@@ -2,7 +2,7 @@
  */
 #include <stdio.h>
 
-#include "serve.h"
+#include "attention_job.h"
 #include "worker/answer_requests.h"
 
 #define EXIT_BAD_INPUT 2

@@ -42,7 +42,7 @@ const char *facts_device_names(char *out, size_t bytes)
 static void find_similar(char out[64], const char *spec, const char *names)
 {
     char list[512], *rest = NULL;
-    facts_device device;
+    facts_described_device device;
     facts_error error = { 0 };
     out[0] = 0;
     (void)snprintf(list, sizeof list, "%s", names);
@@ -103,7 +103,7 @@ static bool whole_number(const json_t *device, const char *key, long long least,
 }
 
 /* The fields that every cuDNN needs. If a version needs more, its answer says so. */
-static bool read_device(facts_device *out, const json_t *device, const char *path,
+static bool read_device(facts_described_device *out, const json_t *device, const char *path,
                         facts_error *message)
 {
     long long version, processors;
@@ -138,11 +138,11 @@ static void name_of_file(const char *path, char *out, size_t bytes)
         out[strlen(out) - 5] = 0;
 }
 
-int facts_device_load(facts_device *out, const char *spec, facts_error *message)
+int facts_device_load(facts_described_device *out, const char *spec, facts_error *message)
 {
     char path[FACTS_PATH];
     json_error_t error;
-    *out = (facts_device){ 0 };
+    *out = (facts_described_device){ 0 };
     if (!find(spec, path, message))
         return 2;
     struct stat info;

@@ -9,7 +9,7 @@
 
 #include "home.h"
 
-typedef struct facts_device {
+typedef struct facts_described_device {
     char name[64];         /* "h100-sxm" */
     char file[FACTS_PATH]; /* where that stands, when it was given by path */
     char source[256];      /* where it was read, for people */
@@ -18,12 +18,12 @@ typedef struct facts_device {
     int sm; /* 90, 100 */
     int multiprocessors;
     char json[4096]; /* the JSON that cuDNN reads, compact */
-} facts_device;
+} facts_described_device;
 
 /* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in
  * .json). Returns 0; 2 with one line in *message: unknown name (the line lists the known ones),
  * unreadable file, invalid JSON (with the place), missing or impossible field. */
-int facts_device_load(facts_device *out, const char *spec, facts_error *message);
+int facts_device_load(facts_described_device *out, const char *spec, facts_error *message);
 
 /* The names in lib/devices, sorted, joined by ", " into out; empty when there are none. */
 const char *facts_device_names(char *out, size_t bytes);

@@ -169,8 +169,7 @@ static int ask_round(facts_bisection *b, int attempt)
     options.resume |= b->written;
     facts_session session = { .options = &options,
                               .task = b->task,
-                              .argc = b->call->argc,
-                              .argv = b->call->argv,
+                              .call = b->call,
                               .more = session_more,
                               .show = session_show,
                               .on_row = session_row,
@@ -275,7 +274,7 @@ static int load_record(facts_bisection *b)
 static int read_words(facts_bisection *b)
 {
     b->by = b->options->by ? facts_by_parse(b->options->by) : FACTS_BY_VERDICT;
-    int status = facts_read_case("bisect", b->options, &b->c);
+    int status = facts_read_case("bisect", b->call, &b->c);
     if (status == FACTS_EXIT_OK)
         facts_case_name(&b->c, b->name);
     return status;

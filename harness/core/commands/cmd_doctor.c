@@ -11,8 +11,6 @@
 #include "commands.h"
 #include "record/text.h"
 
-#define PROOF "pass=fwd dtype=bf16 b=1 h=2 s=256 d=128"
-
 static void line(bool json, const char *what, bool ok, const char *text, const char *remedy)
 {
     facts_text out = { 0 };
@@ -84,18 +82,15 @@ static void on_proof_ready(facts_session *s, size_t target, const facts_line *re
 static bool prove(const facts_invocation *call, const char *what, const char *cudnn,
                   const char *device, facts_task task)
 {
-    const char *const words[] = { PROOF };
+    const char *const words[] = { call->driver->proof };
     facts_options options = *call->options;
     proof p = { .json = options.json };
     bool json = options.json, ok = false;
     char text[1024];
     options.json = false;
-    facts_session s = { .options = &options,
-                        .task = task,
-                        .argc = call->argc,
-                        .argv = call->argv,
-                        .on_ready = on_proof_ready,
-                        .context = &p };
+    facts_session s = {
+        .options = &options, .task = task, .call = call, .on_ready = on_proof_ready, .context = &p
+    };
     int status = facts_session_ask(&s, words, 1, cudnn, device);
     if (status == 0) {
         const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);

@@ -7,17 +7,15 @@
 
 #include "builds/print_line.h"
 #include "commands/session/search_session.h"
-#include "keys/keys.h"
-#include "problem/case_problem.h"
 #include "suites/suite.h"
 #include "words/text_file.h"
 
 #define DRAW_AHEAD 4      /* cases drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless --timeout is given: the cases are small */
 #define MOST_IN_VAIN 2000 /* draws in a row without a new case */
-#define TOGETHER                                                                                   \
-    16 /* cases with rescale= that are asked at once: each threshold needs a worker that starts    \
-          with it */
+#define TOGETHER                                                                                        \
+    16 /* cases that are asked at once and need an environment: each needs a worker that starts with it \
+        */
 
 typedef struct fuzzing {
     const facts_options *options;
@@ -67,7 +65,7 @@ static void draw(facts_search *search, fuzzing *z)
             facts_memo_get(search->memo, facts_case_name(&c, name), 1, &answer) ==
                 FACTS_MEMO_UNKNOWN) {
             z->in_vain = 0;
-            if (strcmp(facts_case_get(&c, FACTS_KEY_RESCALE), "auto") == 0) {
+            if (!*facts_case_process(&c)) {
                 ask(search, &c);
                 return;
             }
@@ -96,7 +94,7 @@ static void take_drawn(facts_search *search, const char *name, const facts_answe
         z->verdicts[before]--;
     z->verdicts[answer->verdict]++;
     z->known += known;
-    if (answer->count && facts_case_parse(&c, name, &ignored))
+    if (answer->count && facts_case_read(z->suite.language, &c, name, &ignored))
         facts_findings_add(z->findings, &c, answer, z->options->known);
 }
 
@@ -189,7 +187,7 @@ static bool draws(const facts_suite *suite)
     return false;
 }
 
-static int open_suite(facts_search *search, fuzzing *z)
+static int open_suite(facts_search *search, fuzzing *z, const facts_language *language)
 {
     const facts_options *o = z->options;
     facts_error error = { 0 };
@@ -199,7 +197,7 @@ static int open_suite(facts_search *search, fuzzing *z)
                               "facts: cases/fuzz.cases was not found; set FACTS_HOME to the "
                               "project's folder, or give --draws FILE");
     const char *from = o->draws ? o->draws : path;
-    z->suite.language = &facts_attention_language;
+    z->suite.language = language;
     z->text = facts_file_text(from, &error);
     bool ok = z->text && facts_suite_read(&z->suite, z->text, from, &error);
     if (ok)
@@ -208,10 +206,8 @@ static int open_suite(facts_search *search, fuzzing *z)
     ok =
         ok && (draws(&z->suite) || facts_fail_at(&error, from, 1, 1, "no line starts with draw N"));
     z->choice = (facts_draw_choice){ .with = o->with };
-    ok = ok &&
-         (!o->where ||
-          facts_predicate_parse(&facts_attention_language, &z->where, o->where, &error)) &&
-         facts_draw_check(&facts_attention_language, &z->choice, &error);
+    ok = ok && (!o->where || facts_predicate_parse(language, &z->where, o->where, &error)) &&
+         facts_draw_check(language, &z->choice, &error);
     z->choice.where = z->where;
     return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
@@ -231,7 +227,7 @@ static int open_all(facts_search *search, fuzzing *z, const facts_invocation *ca
     facts_read_counts counts;
     int status = check(z->options);
     if (status == FACTS_EXIT_OK)
-        status = open_suite(search, z);
+        status = open_suite(search, z, call->driver->language);
     if (status != FACTS_EXIT_OK)
         return status;
     z->seed = 1;

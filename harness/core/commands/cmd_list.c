@@ -5,9 +5,7 @@
 
 #include "builds/described_device.h"
 #include "commands.h"
-#include "keys/keys.h"
 #include "language/pattern.h"
-#include "problem/case_problem.h"
 #include "record/text.h"
 #include "suites/planned_cases.h"
 #include "words/text_file.h"
@@ -46,12 +44,11 @@ static void print_why(const char *path)
         fclose(file);
 }
 
-static int print_suite(const char *folder, const char *name)
+static int print_suite(const facts_language *language, const char *folder, const char *name)
 {
     facts_cases *cases = NULL;
     facts_error error = { 0 };
-    int status =
-        facts_cases_expand(&facts_attention_language, &cases, &name, 1, folder, NULL, &error);
+    int status = facts_cases_expand(language, &cases, &name, 1, folder, NULL, &error);
     if (status != 0)
         return facts_complain(status, "facts list: %s", error.text);
     printf("%-24s %7zu  ", name, facts_cases_count(cases));
@@ -60,7 +57,7 @@ static int print_suite(const char *folder, const char *name)
 }
 
 /* The suites of one folder below cases/suites; `above` is its name with a slash, or "". */
-static int list_folder(const char *cases, const char *above)
+static int list_folder(const facts_language *language, const char *cases, const char *above)
 {
     char folder[FACTS_PATH + 16], name[FACTS_PATH], **paths;
     snprintf(folder, sizeof folder, "%s/suites/%s", cases, above);
@@ -69,7 +66,7 @@ static int list_folder(const char *cases, const char *above)
     for (size_t i = 0; i < count && status == FACTS_EXIT_OK; i++) {
         const char *base = strrchr(paths[i], '/') + 1;
         snprintf(name, sizeof name, "%s%.*s", above, (int)(strlen(base) - strlen(".cases")), base);
-        status = print_suite(cases, name);
+        status = print_suite(language, cases, name);
         if (status == FACTS_EXIT_OK)
             print_why(paths[i]);
     }
@@ -77,7 +74,7 @@ static int list_folder(const char *cases, const char *above)
     return status;
 }
 
-static int list_suites(void)
+static int list_suites(const facts_language *language)
 {
     static const char *const folders[] = { "", "models/", "nightly/" };
     static const char *const others[][2] = {
@@ -89,9 +86,9 @@ static int list_suites(void)
     char cases[FACTS_PATH];
     int status = facts_suite_dir(cases) ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && status == FACTS_EXIT_OK; i++)
-        status = list_folder(cases, folders[i]);
+        status = list_folder(language, cases, folders[i]);
     for (size_t i = 0; i < sizeof others / sizeof *others && status == FACTS_EXIT_OK; i++)
-        if ((status = print_suite(cases, others[i][0])) == FACTS_EXIT_OK)
+        if ((status = print_suite(language, cases, others[i][0])) == FACTS_EXIT_OK)
             puts(others[i][1]);
     return status;
 }
@@ -113,16 +110,16 @@ static int refuse_without_cases(const facts_options *o)
 }
 
 /* For scripts: the cases of each pattern, then an empty line. */
-static int print_each(const facts_options *o)
+static int print_each(const facts_invocation *call)
 {
+    const facts_options *o = call->options;
     for (size_t i = 0; i < o->word_count; i++) {
         facts_pattern *pattern = NULL;
         facts_error error = { 0 };
         char name[FACTS_NAME_MAX];
         facts_case c;
-        bool ok =
-            facts_pattern_read(&facts_attention_language, &pattern, facts_span_of(o->words[i]),
-                               (facts_place){ "case", 1, 1 }, NULL, &error);
+        bool ok = facts_pattern_read(call->driver->language, &pattern, facts_span_of(o->words[i]),
+                                     (facts_place){ "case", 1, 1 }, NULL, &error);
         for (uint64_t k = 0; ok && k < facts_pattern_count(pattern); k++) {
             ok = facts_pattern_at(pattern, k, &c, &error);
             if (ok)
@@ -140,11 +137,11 @@ int facts_command_list(const facts_invocation *call)
 {
     if (!call->options->word_count) {
         int refused = refuse_without_cases(call->options);
-        return refused ? refused : list_suites();
+        return refused ? refused : list_suites(call->driver->language);
     }
     if (call->options->each)
-        return print_each(call->options);
-    facts_session s = { .options = call->options };
+        return print_each(call);
+    facts_session s = { .call = call, .options = call->options };
     int status = facts_session_cases(&s, call->options->words, call->options->word_count);
     if (status == FACTS_EXIT_OK && call->options->count)
         printf("%zu\n", s.work_count);
@@ -160,18 +157,19 @@ int facts_command_list(const facts_invocation *call)
 int facts_command_keys(const facts_invocation *call)
 {
     const facts_options *o = call->options;
+    const facts_language *language = call->driver->language;
     if (!o->word_count)
-        facts_keys_help(&facts_attention_language, FACTS_NO_KEY, stdout);
+        facts_keys_help(language, FACTS_NO_KEY, stdout);
     for (size_t i = 0; i < o->word_count; i++) {
         const char *word = o->words[i];
-        facts_key key = facts_key_find(&facts_attention_language, word, strlen(word));
-        const char *nearest = facts_key_nearest(&facts_attention_language, word, strlen(word));
+        facts_key key = facts_key_find(language, word, strlen(word));
+        const char *nearest = facts_key_nearest(language, word, strlen(word));
         if (key == FACTS_NO_KEY)
             return facts_complain(FACTS_EXIT_BAD_INPUT,
                                   "facts keys: no key \"%.40s\"%s%s%s (`facts keys` lists them)",
                                   word, nearest ? "; did you mean " : "", nearest ? nearest : "",
                                   nearest ? "?" : "");
-        facts_keys_help(&facts_attention_language, key, stdout);
+        facts_keys_help(language, key, stdout);
     }
     return FACTS_EXIT_OK;
 }
@@ -209,7 +207,7 @@ static int print_targets(const facts_options *o)
 int facts_command_devices(const facts_invocation *call)
 {
     char names[512], *rest = NULL;
-    facts_device device;
+    facts_described_device device;
     facts_error error = { 0 };
     if (call->options->device)
         return print_targets(call->options);

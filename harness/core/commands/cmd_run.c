@@ -114,11 +114,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     const facts_options *o = call->options;
     char plans[FACTS_PATH];
     facts_options options = *o;
-    facts_session s = { .options = &options,
-                        .task = task,
-                        .argc = call->argc,
-                        .argv = call->argv,
-                        .keep_record = true };
+    facts_session s = { .options = &options, .task = task, .call = call, .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
     int status = facts_session_cases(&s, o->words, o->word_count);

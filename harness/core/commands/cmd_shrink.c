@@ -210,7 +210,7 @@ int facts_command_shrink(const facts_invocation *call)
         search.by = &s->by;
     }
     s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
-    int status = facts_read_case("shrink", call->options, &s->start);
+    int status = facts_read_case("shrink", call, &s->start);
     if (status == FACTS_EXIT_OK)
         status = facts_search_open(&search, call);
     if (status == FACTS_EXIT_OK) {

@@ -13,8 +13,10 @@ FACTS_COMMAND_LIST(AS_PROTOTYPE)
 #pragma GCC diagnostic pop
 #undef AS_PROTOTYPE
 
+/* The whole program. Returns its exit code. */
+int facts_run(const facts_driver *driver, int argc, char **argv);
 /* Parses what follows argv[1], the command; prints its help or runs it. Returns its exit code. */
-int facts_invoke(facts_command command, int argc, char **argv,
+int facts_invoke(const facts_driver *driver, facts_command command, int argc, char **argv,
                  int (*run)(const facts_invocation *call));
 
 #endif

@@ -1,10 +1,9 @@
 #include "callers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/case_problem.h"
+#include "known.h"
 #include "words/case_text.h"
 
 enum { LEAST_QUOTE = 12, RULES_SHOWN = 3 };
@@ -15,35 +14,20 @@ static const char *text_of(const facts_caller *caller, const char *key)
     return text ? text : "";
 }
 
-/* Takes the object. */
-static bool add(facts_callers *list, json_t *said, facts_error *error)
+static bool add(void *callers, json_t *said, facts_error *error)
 {
+    facts_callers *list = callers;
     list->at = facts_grow(list->at, list->count, sizeof *list->at);
     facts_caller *at = &list->at[list->count++];
     *at = (facts_caller){ .said = said };
-    return facts_predicate_parse(&facts_attention_language, &at->refuses, text_of(at, "refuse"),
-                                 error);
+    return facts_predicate_parse(list->language, &at->refuses, text_of(at, "refuse"), error);
 }
 
-bool facts_callers_load(facts_callers *out, const char *path, facts_error *error)
+bool facts_callers_load(facts_callers *out, const facts_language *language, const char *path,
+                        facts_error *error)
 {
-    *out = (facts_callers){ 0 };
-    FILE *file = fopen(path, "r");
-    char *text = NULL;
-    size_t room = 0;
-    bool ok = true;
-    if (!file)
-        return errno == ENOENT || errno == ENOTDIR ||
-               facts_fail_at(error, path, 1, 1, "%s", strerror(errno));
-    for (int line = 1; ok && getline(&text, &room, file) > 0; line++) {
-        json_error_t wrong;
-        json_t *said = json_loads(text, 0, &wrong);
-        ok = said ? add(out, said, error)
-                  : facts_fail_at(error, path, line, wrong.column, "%s", wrong.text);
-    }
-    free(text);
-    fclose(file);
-    return ok;
+    *out = (facts_callers){ .language = language };
+    return facts_knowledge_lines(path, add, out, error);
 }
 
 /* The next rule from `i` on that refuses the case; the count: none. A rule may say `!(sm=90)`, so

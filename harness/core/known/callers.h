@@ -15,12 +15,14 @@ typedef struct facts_caller {
 } facts_caller;
 
 typedef struct facts_callers {
-    facts_caller *at; /* the rules of a project stand together */
+    const facts_language *language; /* of their conditions */
+    facts_caller *at;               /* the rules of a project stand together */
     size_t count;
 } facts_callers;
 
 /* Reads claims.jsonl. A missing file has no rules. */
-bool facts_callers_load(facts_callers *out, const char *path, facts_error *error);
+bool facts_callers_load(facts_callers *out, const facts_language *language, const char *path,
+                        facts_error *error);
 /* For people: a line for each project that refuses the case with this cuDNN on this architecture.
  */
 void facts_callers_lines(facts_text *out, const char *prefix, const facts_callers *callers,

@@ -25,6 +25,7 @@ typedef struct facts_expectation {
 } facts_expectation;
 
 typedef struct facts_knowledge {
+    const facts_language *language; /* of its conditions */
     facts_known *at;
     size_t count;
     facts_expectation *expected;
@@ -41,8 +42,12 @@ typedef struct facts_known_answer {
     const char *fixed; /* the version; "": none */
 } facts_known_answer;
 
+/* Gives each line of a file to `take`, which owns the object. A missing file has none. */
+bool facts_knowledge_lines(const char *path, bool (*take)(void *list, json_t *said, facts_error *),
+                           void *list, facts_error *error);
 /* Reads known.jsonl. A missing file has no failures. */
-bool facts_knowledge_load(facts_knowledge *out, const char *path, facts_error *error);
+bool facts_knowledge_load(facts_knowledge *out, const facts_language *language, const char *path,
+                          facts_error *error);
 /* A member of a failure that is text: "id", "title", "says"; "" if there is none. */
 const char *facts_known_text(const facts_known *known, const char *key);
 bool facts_known_is(const facts_known *known, const char *key);

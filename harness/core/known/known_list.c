@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/case_problem.h"
 #include "words/case_text.h"
 
 const char *facts_known_text(const facts_known *known, const char *key)
@@ -41,10 +40,11 @@ void facts_known_verdicts(facts_text *out, const facts_known *known)
     }
 }
 
-static bool compile(facts_predicate **out, const json_t *said, const char *key, facts_error *error)
+static bool compile(facts_predicate **out, const facts_knowledge *list, const json_t *said,
+                    const char *key, facts_error *error)
 {
     const char *text = json_string_value(json_object_get(said, key));
-    return !text || !*text || facts_predicate_parse(&facts_attention_language, out, text, error);
+    return !text || !*text || facts_predicate_parse(list->language, out, text, error);
 }
 
 static bool add_expectations(facts_knowledge *list, facts_error *error)
@@ -58,7 +58,7 @@ static bool add_expectations(facts_knowledge *list, facts_error *error)
         facts_expectation *at = &list->expected[list->expected_count++];
         *at = (facts_expectation){ .known = list->count - 1,
                                    .sometimes = json_is_true(json_object_get(one, "sometimes")) };
-        if (!compile(&at->where, one, "where", error))
+        if (!compile(&at->where, list, one, "where", error))
             return false;
     }
     return true;
@@ -77,21 +77,21 @@ static bool has_verdicts(const json_t *said)
     return json_array_size(verdicts) > 0;
 }
 
-/* Takes the object. */
-static bool add(facts_knowledge *list, json_t *said, facts_error *error)
+static bool add(void *knowledge, json_t *said, facts_error *error)
 {
+    facts_knowledge *list = knowledge;
     list->at = facts_grow(list->at, list->count, sizeof *list->at);
     facts_known *at = &list->at[list->count++];
     *at = (facts_known){ .said = said };
     if (!has_verdicts(said))
         return facts_fail_at(error, "known.jsonl", 1, 1, "no verdict");
-    return compile(&at->problem, said, "problem", error) &&
-           compile(&at->data, said, "data", error) && add_expectations(list, error);
+    return compile(&at->problem, list, said, "problem", error) &&
+           compile(&at->data, list, said, "data", error) && add_expectations(list, error);
 }
 
-bool facts_knowledge_load(facts_knowledge *out, const char *path, facts_error *error)
+bool facts_knowledge_lines(const char *path, bool (*take)(void *list, json_t *said, facts_error *),
+                           void *list, facts_error *error)
 {
-    *out = (facts_knowledge){ 0 };
     FILE *file = fopen(path, "r");
     char *text = NULL;
     size_t room = 0;
@@ -102,12 +102,19 @@ bool facts_knowledge_load(facts_knowledge *out, const char *path, facts_error *e
     for (int line = 1; ok && getline(&text, &room, file) > 0; line++) {
         json_error_t wrong;
         json_t *said = json_loads(text, 0, &wrong);
-        ok = said ? add(out, said, error)
+        ok = said ? take(list, said, error)
                   : facts_fail_at(error, path, line, wrong.column, "%s", wrong.text);
     }
     free(text);
     fclose(file);
     return ok;
+}
+
+bool facts_knowledge_load(facts_knowledge *out, const facts_language *language, const char *path,
+                          facts_error *error)
+{
+    *out = (facts_knowledge){ .language = language };
+    return facts_knowledge_lines(path, add, out, error);
 }
 
 void facts_knowledge_free(facts_knowledge *knowledge)

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "known.h"
-#include "problem/case_problem.h"
 #include "suites/field.h"
 
 enum { NO_END = 1000000 };
@@ -68,7 +67,9 @@ static long engine_of(const facts_subject *subject)
 {
     static const char word[] = "engine";
     const facts_key key = facts_key_find(subject->c->language, word, strlen(word));
-    const char *text = subject->engine ? subject->engine : facts_case_get(subject->c, key);
+    const char *text = subject->engine       ? subject->engine
+                       : key != FACTS_NO_KEY ? facts_case_get(subject->c, key)
+                                             : "";
     return *text >= '0' && *text <= '9' ? strtol(text, NULL, 10) : -1;
 }
 

@@ -76,6 +76,10 @@ typedef struct facts_language {
     /* Is the case one that can be asked? With its multiplications, about, in *work. */
     bool (*resolves)(const struct facts_case *c, double *work);
     const struct facts_simpler *simpler; /* what shrink may try (simpler.h) */
+    /* The environment variable with the value of `process_key`, which must be set before a process
+     * asks the first case with this value. NULL: none. */
+    const char *process_variable;
+    facts_key process_key;
 } facts_language;
 
 /* The key of a word of `length` letters; FACTS_NO_KEY when there is none. */

@@ -30,6 +30,14 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX])
     return out;
 }
 
+const char *facts_case_process(const facts_case *c)
+{
+    const facts_language *language = c->language;
+    return language->process_variable && c->at[language->process_key]
+               ? facts_case_get(c, language->process_key)
+               : "";
+}
+
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error)
 {
     const facts_key_row *row = &c->language->keys[key];

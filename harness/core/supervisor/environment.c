@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "supervision.h"
-#include "words/rescale.h"
 
 /* Passed on to workers if set: visible GPUs, the cuBLAS that measures them, options of sanitizers,
  * and whether rows have the times of their stages. */
@@ -43,7 +42,7 @@ static void put_set(block *b, const char *const *names)
 }
 
 char **facts_worker_environment(const facts_target *target, const char *links, int threads,
-                                const char *threshold)
+                                const char *variable, const char *value)
 {
     char number[16];
     block *b = calloc(1, sizeof *b);
@@ -56,8 +55,8 @@ char **facts_worker_environment(const facts_target *target, const char *links, i
     if (target->kind != FACTS_TARGET_CPU &&
         (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
         put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
-    if (target->kind != FACTS_TARGET_CPU && threshold[0])
-        put(b, FACTS_RESCALE, threshold);
+    if (target->kind != FACTS_TARGET_CPU && value[0])
+        put(b, variable, value);
     if (links[0])
         put(b, "LD_LIBRARY_PATH", links);
     put_set(b, passed);

@@ -3,6 +3,7 @@
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
+#include "language/case.h"
 #include "record/reader.h"
 #include "record/writer.h"
 #include "resume.h"
@@ -55,10 +56,11 @@ typedef struct facts_order {
     size_t target_count;
     const facts_work *work;
     size_t work_count;
-    int jobs;           /* 0: as many as cores */
-    double timeout_s;   /* 0: the task's default */
-    const char *worker; /* path of facts-worker */
-    const char *fault;  /* FACTS_FAULT, or "" */
+    const facts_language *language; /* of the names in `work` */
+    int jobs;                       /* 0: as many as cores */
+    double timeout_s;               /* 0: the task's default */
+    const char *worker;             /* path of facts-worker */
+    const char *fault;              /* FACTS_FAULT, or "" */
     const char *run_id;
     facts_writer *writer;       /* NULL: nothing is kept */
     const facts_resume *resume; /* NULL: from the start; always NULL with `more` */

@@ -10,18 +10,17 @@
 
 uint8_t facts_queue_of(facts_supervision *run, const char *name)
 {
-    static const char key[] = " rescale=";
-    const char *at = strstr(name, key);
-    if (!at)
+    facts_case c;
+    facts_error error;
+    if (!facts_case_read(run->order->language, &c, name, &error))
         return 0;
-    at += sizeof key - 1;
-    const size_t n = strcspn(at, " ");
-    for (int i = 1; i < run->queue_count; i++)
-        if (strlen(run->thresholds[i]) == n && memcmp(run->thresholds[i], at, n) == 0)
+    const char *needs = facts_case_process(&c);
+    for (int i = 0; i < run->queue_count; i++)
+        if (strcmp(run->environments[i], needs) == 0)
             return (uint8_t)i;
-    if (run->queue_count == FACTS_QUEUES || n >= sizeof run->thresholds[0])
+    if (run->queue_count == FACTS_QUEUES || strlen(needs) >= sizeof run->environments[0])
         return FACTS_QUEUES - 1;
-    memcpy(run->thresholds[run->queue_count], at, n);
+    strcpy(run->environments[run->queue_count], needs);
     return (uint8_t)run->queue_count++;
 }
 

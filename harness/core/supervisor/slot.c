@@ -474,8 +474,9 @@ bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
         facts_links_make(&state->links, &state->target->build);
     const bool alone = state->crowded && state->todo == state->crowded;
     const int queue = queue_of_new(run, state, alone);
-    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads,
-                                                  run->thresholds[queue]);
+    char **environment =
+        facts_worker_environment(state->target, state->links.folder, run->threads,
+                                 run->order->language->process_variable, run->environments[queue]);
     *slot = (facts_slot){ .run = run,
                           .target = target,
                           .queue = queue,

@@ -153,7 +153,7 @@ struct facts_supervision {
     facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
-    char thresholds[FACTS_QUEUES][16]; /* of rescale=, by queue */
+    char environments[FACTS_QUEUES][16]; /* facts_case_process, by queue */
     int queue_count;
     int jobs, live, threads;
     int64_t next_id;
@@ -201,8 +201,8 @@ void facts_schedule(facts_supervision *run);
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word,
                        const char *text, const char *remedy);
 
-/* queues.c: pure, except for the thresholds */
-/* The queue of a case: by its rescale threshold. */
+/* queues.c: pure, except for the environments */
+/* The queue of a case: by the environment that its process needs. */
 uint8_t facts_queue_of(facts_supervision *run, const char *name);
 /* For a worker of queue `own`: `own`, or a queue without a worker that has more work than this
  * worker's part of its own. */
@@ -263,9 +263,9 @@ void facts_record_ends(facts_supervision *run, const char *why);
 void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn);
 
 /* environment.c */
-/* One block, freed with free(). threshold: of rescale=; "": cuDNN's own. */
+/* One block, freed with free(). value: of `variable`; "": not set. */
 char **facts_worker_environment(const facts_target *target, const char *links, int threads,
-                                const char *threshold);
+                                const char *variable, const char *value);
 
 /* links.c */
 /* Makes a private folder of links to the build's libraries under the names that cuDNN asks the

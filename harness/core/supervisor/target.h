@@ -22,8 +22,8 @@ typedef struct facts_target {
     int gpus;          /* how many it has, of one kind; 0: it is none */
     char device[96];   /* the name in records. A GPU is "gpu0" until its worker has reported its
                           product; several are "gpus" */
-    facts_device described; /* of a described device */
-    char content[17];       /* facts_target_identify; "" until then */
+    facts_described_device described; /* of a described device */
+    char content[17];                 /* facts_target_identify; "" until then */
 } facts_target;
 
 typedef struct facts_targets {

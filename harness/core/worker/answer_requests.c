@@ -85,11 +85,11 @@ static int refuse_request(lines *in, json_t *reply)
         json_decref(reply);
         return EXIT_ENVIRONMENT;
     }
-    json_t *row = json_pack("{s:s,s:s,s:{s:s,s:s}}", "case", request.text, "verdict",
-                            facts_verdict_name(FACTS_VERDICT_INCONCLUSIVE), "reason", "class",
-                            class, "text", text);
-    if (*remedy)
-        json_object_set_new(json_object_get(row, "reason"), "remedy", json_string(remedy));
+    json_t *row = json_pack("{s:s,s:s}", "case", request.text, "verdict",
+                            facts_verdict_name(FACTS_VERDICT_INCONCLUSIVE));
+    facts_put_reason(row, "class", class);
+    facts_put_reason(row, "text", text);
+    facts_put_reason(row, "remedy", remedy);
     json_decref(reply);
     facts_reply_row(request.id, row, true, true);
     return EXIT_SUCCESS;
@@ -135,7 +135,7 @@ static int open_target(facts_process *process, lines *in, bool *opened)
     return ready ? EXIT_SUCCESS : EXIT_ENVIRONMENT;
 }
 
-static int serve_all(const facts_process *process, lines *in)
+static int serve_all(facts_process *process, lines *in)
 {
     const char *line;
     size_t length;
@@ -156,7 +156,7 @@ static int serve_all(const facts_process *process, lines *in)
             facts_replace(process, &request,
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length,
                                             in->end - in->start });
-        process->driver->serve(process->worker, &request);
+        facts_answer_case(process, &request);
     }
     return EXIT_SUCCESS; /* the context is lost: the reply has "bye" */
 }
@@ -177,7 +177,7 @@ int facts_worker_run(const facts_worker_driver *driver)
         if (opened)
             status = serve_all(&process, &in);
         if (process.worker) {
-            driver->forget(process.worker);
+            facts_forget_case(&process);
             driver->close(process.worker);
         }
     }

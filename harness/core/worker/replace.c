@@ -7,33 +7,26 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "keys/keys.h"
-#include "language/case.h"
-#include "problem/case_problem.h"
 #include "reply.h"
-#include "words/rescale.h"
 
-/* rescale= of a case; "" for cuDNN's own. */
-static void threshold_of(char out[24], const char *text)
+/* Reads the case, and what it needs in the environment variable of its language. */
+static const char *wanted(facts_case *out, const facts_process *process, const char *text)
 {
-    facts_case c;
     facts_error error;
-    const char *value = "auto";
-    if (facts_case_parse(&c, text, &error))
-        value = facts_case_get(&c, FACTS_KEY_RESCALE);
-    snprintf(out, 24, "%s", strcmp(value, "auto") == 0 ? "" : value);
+    return facts_case_read(process->driver->language, out, text, &error) ? facts_case_process(out)
+                                                                         : "";
 }
 
 bool facts_replace_now(const facts_process *process, const facts_request *request)
 {
-    char wanted[24];
-    const char *now = getenv(FACTS_RESCALE);
+    facts_case c;
+    const char *variable = process->driver->language->process_variable;
+    const char *now = variable ? getenv(variable) : NULL;
     if (process->device == FACTS_DEVICE_CPU)
         return false;
     if (request->fresh && process->driver->health(process->worker) != FACTS_HEALTH_FRESH)
         return true;
-    threshold_of(wanted, request->text);
-    return strcmp(wanted, now ? now : "") != 0;
+    return variable && strcmp(wanted(&c, process, request->text), now ? now : "") != 0;
 }
 
 static bool put(int file, const char *text, size_t length)
@@ -51,7 +44,10 @@ static bool put_all(int file, const facts_in_hand *all)
 void facts_replace(const facts_process *process, const facts_request *request,
                    const facts_in_hand *in_hand)
 {
-    char wanted[24], number[16];
+    facts_case c;
+    char number[16];
+    const char *variable = process->driver->language->process_variable;
+    const char *value = wanted(&c, process, request->text);
     int file = memfd_create("lines", 0); /* stays open over exec */
     if (!put_all(file, in_hand)) {
         if (file >= 0)
@@ -59,12 +55,11 @@ void facts_replace(const facts_process *process, const facts_request *request,
         return;
     }
     facts_reply_stage(request->id, "start", -1);
-    threshold_of(wanted, request->text);
     snprintf(number, sizeof number, "%d", file);
-    if (wanted[0])
-        setenv(FACTS_RESCALE, wanted, 1);
-    else
-        unsetenv(FACTS_RESCALE);
+    if (variable && value[0])
+        setenv(variable, value, 1);
+    else if (variable)
+        unsetenv(variable);
     setenv(FACTS_REPLACED, number, 1);
     process->driver->close(process->worker);
     facts_reply_hand_on();

@@ -1,24 +1,17 @@
 /* A worker that cannot answer a request in this process replaces itself: it starts itself again and
- * passes on the requests that it has read. cuDNN reads its rescale threshold from the environment
- * once, so a process cannot ask it with another threshold. A request with `fresh` needs a process
+ * passes on the requests that it has read. A case may need an environment variable that its process
+ * reads once (facts_case_process). A request with `fresh` needs a process
  * that has launched no engine: a fault then belongs to the request's own case. */
 #ifndef FACTS_REPLACE_H
 #define FACTS_REPLACE_H
 
-#include "driver/driver.h"
+#include "answer_case.h"
 
 /* The environment variable with the descriptor of the lines to read first. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
 
-/* This process: the target that its driver has opened. worker NULL: none yet. */
-typedef struct facts_process {
-    const facts_worker_driver *driver;
-    facts_worker *worker;
-    facts_device device;
-} facts_process;
-
-/* Does this request need another process? It does if it has another threshold (rescale=) than this
- * process, or if it is `fresh` and this process has launched an engine. Never on the CPU. */
+/* Does this request need another process? It does if it needs another environment than this
+ * process has, or if it is `fresh` and this process has launched an engine. Never on the CPU. */
 bool facts_replace_now(const facts_process *process, const facts_request *request);
 /* The lines to pass on: the target's, the request's (both without their newlines), and what was
  * read after it. */

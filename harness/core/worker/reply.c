@@ -75,13 +75,13 @@ void facts_reply_again(int64_t id)
     facts_reply(json_pack("{s:I,s:b}", "id", (json_int_t)id, "again", 1));
 }
 
-void facts_reply_turn(int64_t id, json_t *turn, bool bye)
+void facts_reply_turn(int64_t id, json_t *turn)
 {
-    facts_reply(
-        json_pack("{s:I,s:o,s:b,s:b}", "id", (json_int_t)id, "time", turn, "last", 1, "bye", bye));
+    facts_reply(json_pack("{s:I,s:o,s:b}", "id", (json_int_t)id, "time", turn, "last", 1));
 }
 
-void facts_reply_none(int64_t id)
+void facts_reply_none(int64_t id, bool bye)
 {
-    facts_reply(json_pack("{s:I,s:b,s:b}", "id", (json_int_t)id, "none", 1, "last", 1));
+    facts_reply(
+        json_pack("{s:I,s:b,s:b,s:b}", "id", (json_int_t)id, "none", 1, "last", 1, "bye", bye));
 }

@@ -21,9 +21,9 @@ void facts_reply_row(int64_t id, json_t *row, bool last, bool bye);
 /* Writes that there is no answer: the context was dead before this case launched anything. The
  * supervisor asks another worker, and this process ends itself. */
 void facts_reply_again(int64_t id);
-/* Writes the times of one turn (`turn` is stolen). bye: as for a row. */
-void facts_reply_turn(int64_t id, json_t *turn, bool bye);
-/* Writes that engine=all has no further configuration, or that no case is kept. */
-void facts_reply_none(int64_t id);
+/* Writes the times of one turn (`turn` is stolen). */
+void facts_reply_turn(int64_t id, json_t *turn);
+/* Writes that engine=all has no further configuration, that no case is kept, or that a launch failed. bye: as for a row. */
+void facts_reply_none(int64_t id, bool bye);
 
 #endif

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     facts_error error = { 0 };
     char *line = NULL;
     size_t room = 0;
-    if (argc < 2 || !facts_knowledge_load(&knowledge, argv[1], &error)) {
+    if (argc < 2 || !facts_knowledge_load(&knowledge, &facts_attention_language, argv[1], &error)) {
         fprintf(stderr, "print_known: %s\n", error.text);
         return 2;
     }

@@ -17,7 +17,8 @@ static void set_up(void)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/../claims/claims.jsonl", getenv("FACTS_BIN"));
-    cr_assert(facts_callers_load(&callers, path, &error), "%s", error.text);
+    cr_assert(facts_callers_load(&callers, &facts_attention_language, path, &error), "%s",
+              error.text);
     cr_assert_geq(callers.count, 140);
 }
 
@@ -94,6 +95,6 @@ Test(callers, a_broken_file_has_its_place)
     cr_assert_eq(write(fd, "{}\n{", 4), 4);
     close(fd);
     facts_callers_free(&callers);
-    cr_assert_not(facts_callers_load(&callers, path, &error));
+    cr_assert_not(facts_callers_load(&callers, &facts_attention_language, path, &error));
     unlink(path);
 }

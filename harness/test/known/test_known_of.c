@@ -19,7 +19,7 @@ static bool load(const char *lines)
     const int fd = mkstemp(path);
     cr_assert_eq(write(fd, lines, strlen(lines)), (ssize_t)strlen(lines));
     close(fd);
-    const bool loaded = facts_knowledge_load(&knowledge, path, &error);
+    const bool loaded = facts_knowledge_load(&knowledge, &facts_attention_language, path, &error);
     unlink(path);
     return loaded;
 }
@@ -124,7 +124,8 @@ Test(known_of, a_file_that_is_wrong_has_its_place)
     cr_expect_not(load("{\"verdict\":[\"nan\"],\"problem\":\"pas=bwd\"}\n"));
     cr_expect_not_null(strstr(error.text, "did you mean pass?"), "%s", error.text);
     tear_down();
-    cr_expect(facts_knowledge_load(&knowledge, "/nowhere/at/all", &error));
+    cr_expect(
+        facts_knowledge_load(&knowledge, &facts_attention_language, "/nowhere/at/all", &error));
     cr_expect_eq(knowledge.count, 0);
 }
 
@@ -173,7 +174,8 @@ Test(known_of, the_file_of_the_build_can_be_read)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/../known/known.jsonl", getenv("FACTS_BIN"));
-    cr_assert(facts_knowledge_load(&knowledge, path, &error), "%s", error.text);
+    cr_assert(facts_knowledge_load(&knowledge, &facts_attention_language, path, &error), "%s",
+              error.text);
     const char *all = said("pass=bwd b=1 h=1 s=704 d=64 fill=neglse", "9.20.0", "90", "6");
     cr_expect_eq(all,
                  strstr(all, "seen yes known to be wrong for very negative scores: dQ is NaN"));

@@ -9,7 +9,7 @@
 
 #include "interpose.h"
 #include "worker/answer_requests.h"
-#include "worker/serve.h"
+#include "worker/attention_job.h"
 
 #define EXIT_BAD_INPUT 2
 

@@ -263,7 +263,7 @@ static const char *answer_of_pinned(const char *words)
 static const char *error_of_device(const char *text)
 {
     static facts_error m;
-    facts_device d;
+    facts_described_device d;
     put(at("device.json"), text);
     m = (facts_error){ 0 };
     cr_expect_eq(facts_device_load(&d, at("device.json"), &m), 2, "%s", text);

@@ -14,7 +14,7 @@ Test(device, every_shipped_description_loads_and_says_where_it_was_read)
     cr_assert(strlen(facts_device_names(names, sizeof names)) > 0,
               "FACTS_HOME must be the sources");
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-        facts_device d;
+        facts_described_device d;
         facts_error m = { 0 };
         name += *name == ' ';
         cr_assert_eq(facts_device_load(&d, name, &m), 0, "%s", m.text);
@@ -30,7 +30,7 @@ Test(device, every_shipped_description_loads_and_says_where_it_was_read)
 
 Test(device, sm_comes_from_the_description)
 {
-    facts_device d;
+    facts_described_device d;
     facts_error m = { 0 };
     cr_assert_eq(facts_device_load(&d, "h100-sxm", &m), 0, "%s", m.text);
     cr_expect_eq(d.sm, 90);
@@ -43,7 +43,7 @@ Test(device, sm_comes_from_the_description)
 Test(device, a_name_that_is_not_there_lists_those_that_are)
 {
     char folder[] = "/tmp/facts-device-XXXXXX", devices[64], path[2][128];
-    facts_device d;
+    facts_described_device d;
     facts_error m = { 0 };
     cr_assert(mkdtemp(folder));
     snprintf(devices, sizeof devices, "%s/devices", folder);

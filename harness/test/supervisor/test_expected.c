@@ -3,6 +3,7 @@
 #include "../worker/running.h"
 
 #include "commands/session/expected.h"
+#include "problem/case_problem.h"
 
 #define ROW "{\"case\":\"pass=bwd\",\"engine\":6}"
 
@@ -12,7 +13,9 @@ static void load(const char *suites)
 {
     facts_error message = { 0 };
     facts_expectations_free(expectations);
-    cr_assert_eq(facts_expectations_load(&expectations, suites, &message), 0, "%s", message.text);
+    cr_assert_eq(
+        facts_expectations_load(&expectations, &facts_attention_language, suites, &message), 0,
+        "%s", message.text);
 }
 
 static void put_known(const char *verdict, const char *where, const char *suites)

@@ -1,6 +1,7 @@
 #include "../answer_lines.h"
 #include "driver/request.h"
-#include "words/rescale.h"
+#include "problem/case_problem.h"
+#include "problem/rescale.h"
 #include "worker/replace.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
@@ -107,7 +108,8 @@ static facts_health health(const facts_worker *worker)
     return worker->health;
 }
 
-static const facts_worker_driver driver = { .health = health };
+static const facts_worker_driver driver = { .language = &facts_attention_language,
+                                            .health = health };
 static facts_worker new_worker, used_worker = { FACTS_HEALTH_USED };
 static const facts_process new = { &driver, &new_worker, FACTS_DEVICE_GPU },
                            used = { &driver, &used_worker, FACTS_DEVICE_GPU },

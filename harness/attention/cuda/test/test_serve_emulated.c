@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "hidden_memory.h"
+#include "worker/answer_case.h"
+#include "worker/attention_job.h"
 #include "worker/memory/case_reference.h"
 #include "worker/reply.h"
-#include "worker/serve.h"
 
 /* What is answered where another configuration's truth was made before: its constants are never
  * others here. */
@@ -81,10 +82,11 @@ static json_t *last_reply_to(const facts_request *requests, size_t count, bool r
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
+    facts_process process = { &facts_attention_worker, &worker, FACTS_DEVICE_GPU };
     for (size_t i = 0; i < count; i++)
-        facts_serve(&worker, &requests[i]);
+        facts_answer_case(&process, &requests[i]);
     *lost = worker.lost;
-    facts_serve_forget(&worker);
+    facts_forget_case(&process);
     dup2(before, STDOUT_FILENO);
     const ssize_t n = pread(fileno(file), text, sizeof text - 1, 0);
     cr_assert_gt(n, 1);

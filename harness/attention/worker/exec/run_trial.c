@@ -4,7 +4,7 @@
  *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
  *     execute                   runs.c, forward_runs.c; exec.c for the ways of exec=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
- *     report                    worker/row/row_trial.c writes the row */
+ *     report                    worker/row/row_trial.c describes it in the row */
 #include <stdio.h>
 
 #include "checks.h"
@@ -139,45 +139,76 @@ static bool execute(facts_runs *r)
     return r->out->status == FATTN_OK;
 }
 
-/* ---- compare, report
+/* ---- compare
  * --------------------------------------------------------------------------------------------------------
  */
 
-static void compare(facts_runs *r)
+void facts_trial_judge(facts_runs *r)
 {
     facts_runs_judge(r);
     if (!r->options->once)
         facts_checks_run(r);
 }
 
-static void report(facts_runs *r)
+facts_verdict facts_verdict_of(fattn_status status)
+{
+    switch (status) {
+    case FATTN_ENVIRONMENT:
+    case FATTN_NO_MEMORY:
+        return FACTS_VERDICT_INCONCLUSIVE;
+    case FATTN_BUILD_FAILED:
+        return FACTS_VERDICT_BUILD_FAIL;
+    case FATTN_DEVICE_FAULT:
+        return FACTS_VERDICT_EXEC_FAIL;
+    default:
+        return FACTS_VERDICT_UNSUPPORTED;
+    }
+}
+
+facts_verdict facts_trial_verdict(const facts_trial *trial)
+{
+    if (trial->facts_failed)
+        return FACTS_VERDICT_INCONCLUSIVE;
+    return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
+}
+
+/* ---- the whole
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+bool facts_trial_execute(facts_runs *r, facts_trial *out, facts_reference *reference,
+                         const fattn_plan *plan, const facts_trial_options *options)
+{
+    *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };
+    *r = (facts_runs){ .out = out,
+                       .reference = reference,
+                       .options = options,
+                       .problem = options->problem,
+                       .memory = &reference->memory,
+                       .worker = options->worker,
+                       .plan = plan };
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        r->second[id] = FACTS_VERDICT_PASS;
+    return prepare(r) && execute(r);
+}
+
+void facts_trial_end(facts_runs *r)
 {
     const bool gpu = r->worker->device == FACTS_DEVICE_GPU;
-    if (r->out->status != FATTN_OK)
-        return;
-    facts_runs_say(r, "judge"); /* pictures and dumps may follow */
-    /* The call may also have written past the guards: into the next case's memory, or into code. */
-    r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
+    if (r->out->prepared && r->out->status == FATTN_OK) {
+        facts_runs_say(r, "judge"); /* pictures and dumps may follow */
+        /* The call may also have written past the guards: into the next case's memory, or into code. */
+        r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
+    }
+    if (!r->worker->lost)
+        fattn_plan_destroy(r->forward);
 }
 
 void facts_trial_run(facts_trial *out, facts_reference *reference, const fattn_plan *plan,
                      const facts_trial_options *options)
 {
-    *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };
-    facts_runs r = { .out = out,
-                     .reference = reference,
-                     .options = options,
-                     .problem = options->problem,
-                     .memory = &reference->memory,
-                     .worker = options->worker,
-                     .plan = plan };
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        r.second[id] = FACTS_VERDICT_PASS;
-    if (prepare(&r)) {
-        if (execute(&r))
-            compare(&r);
-        report(&r);
-    }
-    if (!r.worker->lost)
-        fattn_plan_destroy(r.forward);
+    facts_runs r;
+    if (facts_trial_execute(&r, out, reference, plan, options))
+        facts_trial_judge(&r);
+    facts_trial_end(&r);
 }

@@ -25,6 +25,13 @@ typedef struct facts_runs {
     int64_t overrun[FACTS_PLACES]; /* the largest count of all runs */
 } facts_runs;
 
+/* The steps of facts_trial_run: runs the configuration; compares, if the runs returned true; ends
+ * in any case. *runs, *out and *options must stay until the end. */
+bool facts_trial_execute(facts_runs *runs, facts_trial *out, facts_reference *reference,
+                         const fattn_plan *plan, const facts_trial_options *options);
+void facts_trial_judge(facts_runs *runs);
+void facts_trial_end(facts_runs *runs);
+
 /* The call with the addresses of the current set. */
 facts_call facts_call_now(const facts_runs *runs);
 

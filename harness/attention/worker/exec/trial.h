@@ -59,6 +59,11 @@ typedef struct facts_trial_options {
 fattn_status facts_trial_prepare(facts_reference *out, const facts_making *how,
                                  const facts_reference_edit *edit, facts_error *error);
 
+/* The verdict of a call that did not succeed. */
+facts_verdict facts_verdict_of(fattn_status status);
+/* The verdict of the configuration. */
+facts_verdict facts_trial_verdict(const facts_trial *trial);
+
 /* Runs the trial. *reference is { 0 } and is prepared first, or it was prepared for this problem.
  * After a failure to prepare it is { 0 }. Destroy it in any case. Sets worker->lost after a fault
  * of the device, and after a write outside the engine's buffers on a GPU. A backward with exec=graph

@@ -5,21 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worker/clock/spent.h"
+#include "driver/driver.h"
 
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
-}
-
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    if (!text || text[0] == '\0')
-        return;
-    json_t *value = json_string(text);
-    if (!value) /* not UTF-8: the text of a library may be any bytes */
-        value = json_string("(text that is not UTF-8)");
-    set(object, key, value);
 }
 
 /* JSON has no NaN and no infinity. */
@@ -39,53 +29,6 @@ static json_t *member(json_t *row, const char *key)
         set(row, key, object);
     }
     return object;
-}
-
-facts_verdict facts_verdict_of(fattn_status status)
-{
-    switch (status) {
-    case FATTN_ENVIRONMENT:
-    case FATTN_NO_MEMORY:
-        return FACTS_VERDICT_INCONCLUSIVE;
-    case FATTN_BUILD_FAILED:
-        return FACTS_VERDICT_BUILD_FAIL;
-    case FATTN_DEVICE_FAULT:
-        return FACTS_VERDICT_EXEC_FAIL;
-    default:
-        return FACTS_VERDICT_UNSUPPORTED;
-    }
-}
-
-void facts_row_verdict(json_t *row, facts_verdict verdict)
-{
-    set(row, "verdict", json_string(facts_verdict_name(verdict)));
-}
-
-json_t *facts_row(const char *name, facts_verdict verdict)
-{
-    json_t *row = json_object();
-    set_text(row, "case", name);
-    facts_row_verdict(row, verdict);
-    return row;
-}
-
-void facts_row_reason(json_t *row, const char *reason_class, const char *status, const char *text,
-                      const char *remedy)
-{
-    json_t *reason = member(row, "reason");
-    set_text(reason, "class", reason_class);
-    set_text(reason, "status", status);
-    set_text(reason, "text", text);
-    set_text(reason, "remedy", remedy);
-}
-
-void facts_row_failure(json_t *row, fattn_status status)
-{
-    /* A failed build, launch or plan is the verdict. Only a refusal has a class, and a lack of memory, because it may be asked
-     * again. */
-    bool classed = status >= FATTN_BAD_PROBLEM && status <= FATTN_NO_MEMORY;
-    facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(),
-                     NULL);
 }
 
 static const char *mode_word(int32_t mode)
@@ -137,7 +80,7 @@ void facts_row_asked(json_t *row, const facts_problem *p)
 #undef AS_IMPL
     };
     if (p->ask.impl >= 0 && (size_t)p->ask.impl < sizeof words / sizeof *words)
-        set_text(row, "impl", words[p->ask.impl]);
+        facts_put_text(row, "impl", words[p->ask.impl]);
     if (p->knob_count > 0)
         set(row, "pins",
             json_pack("{s:I,s:o}", "engine", (json_int_t)p->engine, "knobs",
@@ -168,28 +111,23 @@ void facts_row_engine(json_t *row, const fattn_engine *engine)
 
 static void decision_reason(json_t *row, const fattn_decision *decision)
 {
-    facts_row_reason(row, fattn_status_name((fattn_status)fattn_decision_reason(decision)),
-                     fattn_decision_status(decision), fattn_decision_text(decision),
-                     fattn_decision_remedy(decision));
+    facts_put_reason(row, "class",
+                     fattn_status_name((fattn_status)fattn_decision_reason(decision)));
+    facts_put_reason(row, "status", fattn_decision_status(decision));
+    facts_put_reason(row, "text", fattn_decision_text(decision));
+    facts_put_reason(row, "remedy", fattn_decision_remedy(decision));
     json_t *chain = json_array();
     for (size_t i = 0; i < fattn_decision_refusal_count(decision); i++) {
         const fattn_refusal *refusal = fattn_decision_refusal(decision, i);
         json_t *link = json_object();
         if (refusal->engine >= 0)
             set(link, "engine", json_integer(refusal->engine));
-        set_text(link, "status", refusal->status);
-        set_text(link, "text", refusal->text);
-        set_text(link, "condition", refusal->condition);
+        facts_put_text(link, "status", refusal->status);
+        facts_put_text(link, "text", refusal->text);
+        facts_put_text(link, "condition", refusal->condition);
         json_array_append_new(chain, link);
     }
     set(member(row, "reason"), "chain", chain);
-}
-
-void facts_row_spent(json_t *row, const double *ms)
-{
-    for (int i = 0; ms && i < FACTS_SPENT_COUNT; i++)
-        if (ms[i] > 0)
-            set(member(row, "spent_ms"), facts_spent_words[i], json_real(ms[i]));
 }
 
 void facts_row_backend(json_t *row, fattn_backend backend)
@@ -202,11 +140,11 @@ static json_t *answer_json(const fattn_answer *answer)
     json_t *out = json_pack("{s:s,s:b}", "backend", backend_word((fattn_backend)answer->backend),
                             "supported", answer->reason == FATTN_REASON_NONE);
     if (answer->reason != FATTN_REASON_NONE)
-        set_text(out, "class", fattn_status_name((fattn_status)answer->reason));
-    set_text(out, "status", answer->status);
-    set_text(out, "text", answer->text);
-    set_text(out, "remedy", answer->remedy);
-    set_text(out, "rule", answer->rule);
+        facts_put_text(out, "class", fattn_status_name((fattn_status)answer->reason));
+    facts_put_text(out, "status", answer->status);
+    facts_put_text(out, "text", answer->text);
+    facts_put_text(out, "remedy", answer->remedy);
+    facts_put_text(out, "rule", answer->rule);
     return out;
 }
 
@@ -227,7 +165,7 @@ static void set_answers(json_t *row, const fattn_decision *decision)
     else
         json_decref(answers);
     if (rule[0] != '\0')
-        set_text(member(row, "reason"), "rule", rule);
+        facts_put_reason(row, "rule", rule);
 }
 
 void facts_row_decision(json_t *row, const fattn_decision *decision)
@@ -276,7 +214,7 @@ void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement 
     if (bits) {
         char text[17];
         snprintf(text, sizeof text, "%016" PRIx64, bits);
-        set_text(error, "bits", text);
+        facts_put_text(error, "bits", text);
     }
     set(error, "gates", gates_json(j));
     set(member(row, "errors"), tensor, error);

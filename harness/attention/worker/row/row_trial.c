@@ -5,13 +5,6 @@
 #include "row.h"
 #include "row_check.h"
 
-static facts_verdict verdict_of(const facts_trial *trial)
-{
-    if (trial->facts_failed)
-        return FACTS_VERDICT_INCONCLUSIVE;
-    return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
-}
-
 /* The version of cuDNN of the calibrated constants, if the table has them: this version, or another
  * one. */
 static void set_calibration(json_t *row, const facts_constants *c)
@@ -24,18 +17,11 @@ static void set_calibration(json_t *row, const facts_constants *c)
         json_object_set_new(row, "calibration", json_string(text));
 }
 
-facts_verdict facts_row_trial(json_t *row, const facts_trial *trial,
-                              const facts_reference *reference)
+void facts_row_trial(json_t *row, const facts_trial *trial, const facts_reference *reference)
 {
     const facts_problem *problem = reference->memory.problem;
-    if (trial->facts_failed || trial->status != FATTN_OK || trial->text[0])
-        facts_row_reason(row,
-                         trial->facts_failed         ? "internal"
-                         : trial->status != FATTN_OK ? fattn_status_name(trial->status)
-                                                     : NULL,
-                         NULL, trial->text, NULL);
     if (!trial->prepared)
-        return verdict_of(trial);
+        return;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
@@ -58,5 +44,4 @@ facts_verdict facts_row_trial(json_t *row, const facts_trial *trial,
                             json_string(trial->own_forward ? "forward" : "reference"));
     if (trial->no_forward[0])
         json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
-    return verdict_of(trial);
 }

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOTHING_PUSHED = -1 };
-
 static const struct {
     int32_t order[2], count;
 } allowed[FACTS_POLICY_COUNT] = {
@@ -28,7 +26,7 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
                                 facts_error *error)
 {
     fattn_policy wanted = FATTN_POLICY_INIT;
-    *depth = NOTHING_PUSHED;
+    *depth = FACTS_NO_POLICY;
     if (worker->device == FACTS_DEVICE_CPU ||
         policy == FACTS_POLICY_CUDNN) /* the rules without a policy */
         return FATTN_OK;
@@ -36,7 +34,7 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
     wanted.order_count = allowed[policy].count;
     const fattn_status status = fattn_policy_push(&wanted, depth);
     if (status != FATTN_OK) {
-        *depth = NOTHING_PUSHED;
+        *depth = FACTS_NO_POLICY;
         facts_fail(error, "policy: %.350s", fattn_last_error());
     }
     return status;
@@ -44,6 +42,6 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
 
 void facts_policy_end(int depth)
 {
-    if (depth != NOTHING_PUSHED)
+    if (depth != FACTS_NO_POLICY)
         fattn_policy_pop(depth);
 }

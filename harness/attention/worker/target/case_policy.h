@@ -7,6 +7,8 @@
 #include "problem/case_problem.h"
 #include "words/fail.h"
 
+#define FACTS_NO_POLICY (-1)
+
 /* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is
  * pushed there. *depth is for facts_policy_end, also after a failure. Returns FATTN_OK, or the
  * library's status with one line in `error`. */

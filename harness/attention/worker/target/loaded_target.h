@@ -23,7 +23,6 @@ struct facts_worker {
                   dead, or cannot be trusted */
     bool has_graphs;           /* the device can do CUDA graphs */
     facts_plans *plans;        /* owned */
-    struct facts_job *kept;    /* the case that bench launches again, of serve.c; NULL: none */
     struct facts_watch *watch; /* owned; the GPU's clocks; NULL: not opened yet, or not available */
     bool peak_measured;        /* it was measured, or the attempt failed */
     char cudnn_dir[FACTS_REQUEST_PATH];

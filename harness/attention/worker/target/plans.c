@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "own_folder.h"
-#include "words/rescale.h"
+#include "problem/rescale.h"
 #include "worker/clock/spent.h"
 
 #define PLAN_MAX ((size_t)64 << 20)

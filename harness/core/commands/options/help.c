@@ -2,7 +2,6 @@
  * prints. */
 #include <string.h>
 
-#include "keys/keys.h"
 #include "option_table.h"
 #include "record/text.h"
 

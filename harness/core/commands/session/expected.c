@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "known/known.h"
-#include "problem/case_problem.h"
 #include "record/text.h"
 
 enum { LINES_SHOWN = 5 };
 
 struct facts_expectations {
+    const facts_language *language;
     facts_knowledge knowledge;
     facts_known_answer *answers;    /* of one row; room for all failures */
     facts_text title, known, lines; /* of one row */
@@ -51,13 +51,16 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
     }
 }
 
-int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message)
+int facts_expectations_load(facts_expectations **out, const facts_language *language,
+                            const char *suites, facts_error *message)
 {
     char path[FACTS_PATH];
     facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
-    if (facts_made_path("known", path) && !facts_knowledge_load(&e->knowledge, path, &error))
+    e->language = language;
+    if (facts_made_path("known", path) &&
+        !facts_knowledge_load(&e->knowledge, language, path, &error))
         return facts_fail_as(2, message, "%s", error.text);
     facts_knowledge_choose(&e->knowledge, suites);
     e->answers = calloc(e->knowledge.count + 1, sizeof *e->answers);
@@ -221,7 +224,7 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
         judge_refusal(work->expect, &subject, verdict, row, out);
         return;
     }
-    if (!expectations || !facts_case_parse(&c, work->name, &error))
+    if (!expectations || !facts_case_read(expectations->language, &c, work->name, &error))
         return;
     subject.c = &c;
     say_known(expectations, target, verdict, &subject, out);
@@ -272,7 +275,8 @@ static long candidates(const facts_expectations *e, const facts_expectation *exp
     for (size_t w = 0; w < tally->work_count; w++) {
         facts_case c;
         uint8_t verdict = facts_tally_cell(tally, t, w)->verdict;
-        if (*tally->work[w].expect || !facts_case_parse(&c, tally->work[w].name, &error))
+        if (*tally->work[w].expect ||
+            !facts_case_read(e->language, &c, tally->work[w].name, &error))
             continue;
         subject.c = &c;
         if (!facts_predicate_possible(expected->where, &subject))

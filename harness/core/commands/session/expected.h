@@ -15,7 +15,8 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
 /* Loads the expectations that the build made. It keeps only those about one of `suites` that have
  * not expired. Returns 0, or 2 with a line in *message. Without the folder there are no
  * expectations. */
-int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message);
+int facts_expectations_load(facts_expectations **out, const facts_language *language,
+                            const char *suites, facts_error *message);
 /* Compares one row with the expectations. Fills the row's `expectation` object and decides whether
  * the row is a finding. */
 void facts_expectations_judge(facts_expectations *expectations, const facts_target *target, int sm,

@@ -1,16 +1,16 @@
 #include "inputs.h"
 
 #include "complain.h"
-#include "problem/case_problem.h"
 
-int facts_read_case(const char *command, const facts_options *o, facts_case *out)
+int facts_read_case(const char *command, const facts_invocation *call, facts_case *out)
 {
+    const facts_options *o = call->options;
     facts_error error = { 0 };
     if (o->word_count != 1)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts %s: that is %zu words; give one case in quotes", command,
                               o->word_count);
-    return facts_case_parse(out, o->words[0], &error)
+    return facts_case_read(call->driver->language, out, o->words[0], &error)
                ? FACTS_EXIT_OK
                : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }

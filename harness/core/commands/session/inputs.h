@@ -3,18 +3,19 @@
 #define FACTS_INPUTS_H
 
 #include "commands/options/options.h"
-#include "language/case.h"
+#include "driver/driver.h"
 #include "record/reader.h"
 
 /* The command line. The record stores all of it. */
 typedef struct facts_invocation {
+    const facts_driver *driver;
     const facts_options *options;
     int argc;
     char **argv;
 } facts_invocation;
 
 /* Reads the only case of a command. Returns an exit code, with a line on stderr. */
-int facts_read_case(const char *command, const facts_options *options, facts_case *out);
+int facts_read_case(const char *command, const facts_invocation *call, facts_case *out);
 /* Gives each line of a record to `each`. *bad (may be NULL) is the number of lines that could not
  * be read; a line on stderr says it. Returns an exit code, with a line on stderr that begins with
  * `who`. */

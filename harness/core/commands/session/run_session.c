@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "problem/case_problem.h"
 #include "session_parts.h"
 #include "suites/planned_cases.h"
 
@@ -54,7 +53,7 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     const facts_choice choice = { .where = s->options->where, .with = s->options->with };
-    int status = facts_cases_expand(&facts_attention_language, &s->cases, texts, count, folder,
+    int status = facts_cases_expand(s->call->driver->language, &s->cases, texts, count, folder,
                                     &choice, &error);
     if (status != 0)
         return facts_complain(status, "%s", error.text);
@@ -137,7 +136,8 @@ int facts_session_load_callers(facts_session *s)
 {
     facts_error error;
     char path[FACTS_PATH];
-    return facts_made_path("claims", path) && !facts_callers_load(&s->callers, path, &error)
+    return facts_made_path("claims", path) &&
+                   !facts_callers_load(&s->callers, s->call->driver->language, path, &error)
                ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts: %s", error.text)
                : FACTS_EXIT_OK;
 }
@@ -219,7 +219,8 @@ void facts_session_callers(const facts_session *s, size_t target, size_t work, c
     char sm[12];
     const facts_target *t = &s->targets.at[target];
     const facts_subject subject = { .c = &c, .cudnn = t->build.version, .sm = sm };
-    if (t->kind == FACTS_TARGET_CPU || !facts_case_parse(&c, s->work[work].name, &error))
+    if (t->kind == FACTS_TARGET_CPU ||
+        !facts_case_read(s->call->driver->language, &c, s->work[work].name, &error))
         return;
     snprintf(sm, sizeof sm, "%d", s->sms[target] ? s->sms[target] : t->described.sm);
     prefix ? facts_callers_lines(out, prefix, &s->callers, &subject)
@@ -265,6 +266,7 @@ static void fill_order(facts_session *s)
     const char *fault = getenv("FACTS_FAULT");
     s->order = (facts_order){
         .task = s->task,
+        .language = s->call->driver->language,
         .explain = o->explain,
         .trace = o->trace,
         .first_bad_only = o->first_bad_only,
@@ -303,7 +305,8 @@ int facts_session_run(facts_session *s)
     facts_error error = { 0 };
     if (!facts_find_worker(s->worker))
         return FACTS_EXIT_ENVIRONMENT;
-    if (facts_expectations_load(&s->expectations, s->suites, &error) != 0)
+    if (facts_expectations_load(&s->expectations, s->call->driver->language, s->suites, &error) !=
+        0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);

@@ -256,8 +256,7 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
     facts_session *s = &search->session;
     s->options = call->options;
     s->task = FACTS_TASK_RUN;
-    s->argc = call->argc;
-    s->argv = call->argv;
+    s->call = call;
     s->more = session_more;
     s->reuses_places = true;
     s->on_row = session_row;

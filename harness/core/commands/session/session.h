@@ -6,8 +6,8 @@
 #include "commands/options/options.h"
 #include "complain.h"
 #include "expected.h"
+#include "inputs.h"
 #include "known/callers.h"
-#include "language/case.h"
 #include "progress.h"
 #include "suites/planned_cases.h"
 #include "supervisor/order.h"
@@ -21,7 +21,8 @@ typedef struct facts_plan_counts {
 } facts_plan_counts;
 
 typedef struct facts_session {
-    const facts_options *options;
+    const facts_invocation *call; /* its language, and its words for the record */
+    const facts_options *options; /* possibly others than the call's */
     facts_task task;
     facts_cases *cases;
     facts_work *work;
@@ -43,8 +44,6 @@ typedef struct facts_session {
     facts_order order;
     facts_outcome_counts counts;
     char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
-    int argc; /* as `facts` was called, for the record */
-    char **argv;
     /* Called for each row, after the tally has it; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
     void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);

@@ -102,7 +102,7 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member_int(&line, "format", FACTS_RECORD_FORMAT);
     facts_text_member(&line, "started", started);
     facts_text_member(&line, "do", tasks[s->task]);
-    add_strings(&line, "command", s->argv, s->argc);
+    add_strings(&line, "command", s->call->argv, s->call->argc);
     if (s->suites[0])
         facts_text_member(&line, "suites", s->suites);
     facts_text_member(&line, "suite_hash", s->suite_hash);

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "commands.h"
-#include "commands/print/self_print.h"
+#include "commands/commands.h"
 #include "self/self_clean.h"
+#include "self_print.h"
 
 #define DEFAULT_SEED 1
 #define DEFAULT_CLEAN 500

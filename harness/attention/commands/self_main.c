@@ -3,7 +3,10 @@
 #include <locale.h>
 #include <string.h>
 
-#include "commands.h"
+#include "commands/commands.h"
+#include "problem/case_problem.h"
+
+static const facts_driver driver = { .language = &facts_attention_language };
 
 int main(int argc, char **argv)
 {
@@ -14,5 +17,5 @@ int main(int argc, char **argv)
         facts_options_help(FACTS_COMMAND_SELF, asked ? stdout : stderr);
         return asked ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     }
-    return facts_invoke(FACTS_COMMAND_SELF, argc, argv, facts_command_self);
+    return facts_invoke(&driver, FACTS_COMMAND_SELF, argc, argv, facts_command_self);
 }

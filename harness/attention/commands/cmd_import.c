@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_commands.h"
 #include "builds/print_line.h"
-#include "commands.h"
 #include "import/import.h"
 #include "known/known.h"
 #include "problem/case_problem.h"
@@ -277,9 +277,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
 {
     const facts_options *o = call->options;
     facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
-    facts_session s = {
-        .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true
-    };
+    facts_session s = { .options = o, .task = task, .call = call, .keep_record = true };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
@@ -340,7 +338,7 @@ static int exit_of(const facts_import *m)
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }
 
-int facts_command_import(const facts_invocation *call)
+static int import(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     facts_import *m = facts_import_create();
@@ -348,7 +346,8 @@ int facts_command_import(const facts_invocation *call)
     char path[FACTS_PATH];
     facts_error error = { 0 };
     int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
-    if (m && facts_made_path("known", path) && !facts_knowledge_load(&k, path, &error))
+    if (m && facts_made_path("known", path) &&
+        !facts_knowledge_load(&k, call->driver->language, path, &error))
         status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
@@ -373,3 +372,7 @@ int facts_command_import(const facts_invocation *call)
     facts_import_destroy(m);
     return status;
 }
+
+const facts_driver facts_attention = { .language = &facts_attention_language,
+                                       .proof = "pass=fwd dtype=bf16 b=1 h=2 s=256 d=128",
+                                       .import = import };
