@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "worker/answer_requests.h"
+#include "worker/attention_job.h"
 #include "worker/exec/seams.h"
 
 static struct {
@@ -131,5 +132,5 @@ static void read_plan(void)
 int main(void)
 {
     read_plan();
-    return facts_worker_run();
+    return facts_worker_run(&facts_attention_worker);
 }
