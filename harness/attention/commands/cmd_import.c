@@ -123,8 +123,8 @@ static void print_orphan(const char *text)
     facts_callers callers = { 0 };
     facts_error error;
     char path[FACTS_PATH];
-    const bool loaded =
-        facts_made_path("claims", path) && facts_callers_load(&callers, &facts_attention_language, path, &error);
+    const bool loaded = facts_made_path("claims", path) &&
+                        facts_callers_load(&callers, &facts_attention_language, path, &error);
     const char *rule = loaded ? facts_callers_saying(&callers, text) : NULL;
     printf("# An error whose graph is not in the log: %s%s%s\n", text, rule ? ": the rule " : "",
            rule ? rule : "");
