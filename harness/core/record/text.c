@@ -11,6 +11,8 @@
 void facts_text_clear(facts_text *text)
 {
     text->length = 0;
+    if (text->data)
+        text->data[0] = '\0';
 }
 
 void facts_text_free(facts_text *text)

@@ -42,6 +42,16 @@ Test(scan, every_cut_of_an_object_is_refused)
         cr_expect_not(facts_scan_object(text, n, members, 8, &count), "%zu bytes", n);
 }
 
+Test(text, a_cleared_text_is_empty)
+{
+    facts_text text = { 0 };
+    facts_text_clear(&text);
+    facts_text_puts(&text, "old");
+    facts_text_clear(&text);
+    cr_expect_str_eq(text.data, "");
+    facts_text_free(&text);
+}
+
 Test(scan, depth_is_bounded)
 {
     char deep[8192];

@@ -21,7 +21,8 @@ def suite(name, seconds, counts, properties, cases):
     """`counts` {attribute: number}: tests, failures ...; `properties` {name: value}; `cases`: the text of its tests."""
     said = "".join(f' {word}="{number}"' for word, number in counts.items())
     values = "".join(
-        f'<property name={quoteattr(word)} value="{value}"/>' for word, value in properties.items()
+        f"<property name={quoteattr(word)} value={quoteattr(str(value))}/>"
+        for word, value in properties.items()
     )
     values = f"<properties>{values}</properties>\n" if values else ""
     return f'<testsuite name={quoteattr(name)} time="{seconds:.3f}"{said}>\n{values}{cases}</testsuite>\n'
