@@ -28,6 +28,8 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX]);
 const char *facts_case_get(const facts_case *c, facts_key key);
 /* What this case needs in the process_variable of its language; "": nothing. */
 const char *facts_case_process(const facts_case *c);
+/* Does it need its GPU alone? */
+bool facts_case_is_alone(const facts_case *c);
 /* Sets a key from text (as read does for one token). */
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error);
 /* Sets the tokens of --with: "engine=all repeat=2". */

@@ -38,6 +38,14 @@ const char *facts_case_process(const facts_case *c)
                : "";
 }
 
+bool facts_case_is_alone(const facts_case *c)
+{
+    bool alone = false;
+    for (facts_key key = 0; key < c->language->count; key++)
+        alone |= c->at[key] != 0 && c->language->keys[key].alone;
+    return alone;
+}
+
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error)
 {
     const facts_key_row *row = &c->language->keys[key];

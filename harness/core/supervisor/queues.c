@@ -8,13 +8,9 @@
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
 
-uint8_t facts_queue_of(facts_supervision *run, const char *name)
+uint8_t facts_queue_of(facts_supervision *run, const facts_case *c)
 {
-    facts_case c;
-    facts_error error;
-    if (!facts_case_read(run->order->language, &c, name, &error))
-        return 0;
-    const char *needs = facts_case_process(&c);
+    const char *needs = facts_case_process(c);
     for (int i = 0; i < run->queue_count; i++)
         if (strcmp(run->environments[i], needs) == 0)
             return (uint8_t)i;

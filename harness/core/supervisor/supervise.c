@@ -40,12 +40,20 @@ void facts_look_up(facts_supervision *run, size_t target)
     }
 }
 
+/* A run that adds cases as answers come has no end at which a case could be alone. */
 static void begin_item(facts_supervision *run, facts_target_state *state, size_t work)
 {
-    const facts_work *w = &run->order->work[work];
+    const facts_order *order = run->order;
+    const facts_work *w = &order->work[work];
+    const bool waits = state->target->kind == FACTS_TARGET_GPU && order->task == FACTS_TASK_RUN &&
+                       !order->more && !order->another_round;
     facts_item *item = &state->items[work];
+    facts_error error;
+    facts_case c = { .language = order->language };
+    (void)facts_case_read(order->language, &c, w->name, &error);
     *item = (facts_item){ .from_config = w->from_config,
-                          .queue = facts_queue_of(run, w->name),
+                          .queue = facts_queue_of(run, &c),
+                          .had_no_room = waits && facts_case_is_alone(&c),
                           .serial = (uint32_t)run->counts->planned };
     count_todo(state, item, 1);
     if (work < state->queues[item->queue].cursor)

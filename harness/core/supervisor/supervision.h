@@ -35,7 +35,8 @@ typedef struct facts_item {
     uint8_t state; /* facts_item_state */
     uint8_t queue;
     uint8_t attempts;
-    bool had_no_room : 1; /* there was no memory for it on a GPU that it shared */
+    bool had_no_room : 1; /* there was no memory for it on a GPU that it shared, or its case needs
+                             the GPU alone */
     bool fresh : 1; /* a worker replied `again` to it: only a worker that has launched no engine is
                        asked */
     int32_t from_config;
@@ -203,7 +204,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 
 /* queues.c: pure, except for the environments */
 /* The queue of a case: by the environment that its process needs. */
-uint8_t facts_queue_of(facts_supervision *run, const char *name);
+uint8_t facts_queue_of(facts_supervision *run, const facts_case *c);
 /* For a worker of queue `own`: `own`, or a queue without a worker that has more work than this
  * worker's part of its own. */
 int facts_queue_first(const facts_target_state *state, int own);
