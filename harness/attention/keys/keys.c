@@ -3,6 +3,7 @@
 #include "key_values.h"
 
 #define FORM_WORD .form = FACTS_FORM_WORD
+#define FORM_ALONE .form = FACTS_FORM_WORD, .alone = true
 #define FORM_RATIO .form = FACTS_FORM_RATIO
 #define FORM_SET .form = FACTS_FORM_SET
 #define FORM_LENS .read = facts_lengths_canonical, .also = ", lengths (256+0x3/256+1x3)"

@@ -3,7 +3,8 @@
  *
  * X(SYMBOL, "word", KIND, allowed, "default", "help")
  *   KIND     WORD, RATIO or SET (language.h); LENS a template, or lengths (256+0x3/256+1x3); LAYOUT a layout of Q, K and V, one word
- *            or Q's and K/V's joined by _; STRIDE dense, or forms joined by ;; KNOBS none, or name:value joined by +, sorted by name
+ *            or Q's and K/V's joined by _; STRIDE dense, or forms joined by ;; KNOBS none, or name:value joined by +, sorted by name;
+ *            ALONE a WORD whose case needs the GPU alone
  *   allowed  templates (language.h)
  *   default  what absence means; for some keys others decide it (keys.c)
  */
@@ -119,6 +120,8 @@
     X(ENGINE, "engine", WORD, "auto all N", "auto", "cuDNN's first choice, a number, or every "    \
       "configuration, a row each")                                                                 \
     X(KNOB, "knob", KNOBS, "none", "none", "knobs by cuDNN's names: name:value joined by +")       \
+    X(MEMORY, "memory", ALONE, "all N", "all", "MiB of the GPU that are free when cuDNN first "     \
+      "runs the plan")                                                                             \
     X(RESCALE, "rescale", WORD, "auto N", "auto", "rescale threshold, log2")                       \
     X(GUARDS, "guards", WORD, "on off", "on", "off: ask the backend, also for problems that it "   \
       "is known to get wrong")                                                                     \

@@ -134,6 +134,7 @@ typedef struct facts_problem {
                            type `narrow` can hold */
     int32_t narrow;     /* fattn_dtype */
     int32_t rescale;    /* log2 of the threshold; -1: cuDNN's own */
+    int64_t memory_mib; /* of the GPU that are free for cuDNN; -1: all */
     int32_t knob_count;
     fattn_knob knob[FATTN_MAX_KNOBS]; /* with `engine`: a pin */
     facts_fill fill;

@@ -1,4 +1,4 @@
-/* engine=, knob=, rescale=. */
+/* engine=, knob=, rescale=, memory=. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ facts_resolve_status facts_resolve_knobs(facts_resolution *r)
 {
     facts_problem *out = r->out;
     const char *engine = facts_case_get(r->c, FACTS_KEY_ENGINE);
-    uint64_t threshold;
+    uint64_t threshold, mib;
     out->engine = strcmp(engine, "auto") == 0  ? FACTS_ENGINE_AUTO
                   : strcmp(engine, "all") == 0 ? FACTS_ENGINE_ALL
                                                : (int64_t)strtoll(engine, NULL, 10);
@@ -114,6 +114,13 @@ facts_resolve_status facts_resolve_knobs(facts_resolution *r)
             return facts_resolve_bad(r, FACTS_KEY_RESCALE,
                                      "a threshold is the exponent of a power of two, 0 to 64");
         out->rescale = (int32_t)threshold;
+    }
+    out->memory_mib = -1;
+    if (!facts_key_is(r->c, FACTS_KEY_MEMORY, "all")) {
+        if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_MEMORY)), INT32_MAX,
+                                &mib))
+            return facts_resolve_bad(r, FACTS_KEY_MEMORY, "at most 2147483647 MiB");
+        out->memory_mib = (int64_t)mib;
     }
     return read_knobs(r);
 }

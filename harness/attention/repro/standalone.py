@@ -84,6 +84,8 @@ def check_words(case, row):
         raise CannotSay(
             f"exec={case['exec']}: the program makes one call, eager or as a CUDA graph"
         )
+    if " memory=" in case["case"]:
+        raise CannotSay("memory=: the program does not fill the GPU before its call")
     if case["check"] != "none":
         raise CannotSay(f"check={case['check']} compares several calls; the program makes one")
 

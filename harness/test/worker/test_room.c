@@ -32,6 +32,14 @@ Test(room, what_has_no_room_on_a_shared_gpu_is_asked_again_alone)
                              "run '" FEW " engine=all' --device 0 --cudnn ./build -j 2", 0, 48 });
 }
 
+Test(room, a_case_that_needs_the_gpu_alone_meets_nobody)
+{
+    const summary s = check_run(&(faulty_run){
+        "room_for_one;slow", "run 'pass=fwd d=8..96:8 memory=8' --device 0 --cudnn ./build -j 3", 0,
+        12 });
+    cr_expect_eq(s.starts, 12, "%zu", s.starts);
+}
+
 Test(room, what_has_no_room_alone_either_is_inconclusive)
 {
     const summary s = check_run(

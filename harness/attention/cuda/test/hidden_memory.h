@@ -17,9 +17,11 @@
         return status;                                                                             \
     }
 
+static fattn_status hidden_launch; /* what a forward answers instead of running; 0: it runs */
+
 WRAP(fattn_forward,
      (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
-IN_REACH(__real_fattn_forward(plan, tensors, stream))
+IN_REACH(hidden_launch ? hidden_launch : __real_fattn_forward(plan, tensors, stream))
 WRAP(fattn_backward,
      (const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream))
 IN_REACH(__real_fattn_backward(plan, tensors, stream))

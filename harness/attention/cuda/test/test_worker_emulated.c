@@ -7,6 +7,7 @@
 #include "night.h"
 #include "numbers/fill/seen.h"
 #include "worker/exec/judging.h"
+#include "worker/gpu/ballast.h"
 
 static void open_shown(void)
 {
@@ -235,6 +236,71 @@ Test(emulated, memory_that_was_given_back_is_handed_out_again)
     facts_gpu_free(gpu, second);
     facts_gpu_free(gpu, small);
     cr_expect(facts_gpu_trim(gpu));
+}
+
+/* What the driver reports as free, in MiB, one call after another; the last for ever. */
+static const int64_t *free_mib;
+
+static int told_memory(size_t *free_bytes, size_t *all_bytes)
+{
+    *free_bytes = *all_bytes = (size_t)*free_mib << 20;
+    free_mib += free_mib[1] != 0;
+    return 0;
+}
+
+Test(emulated, memory_is_taken_until_so_much_is_free)
+{
+    static const struct {
+        int64_t free_mib[5];
+        int pieces;
+        const char *why;
+    } rows[] = { { { 96, 8 }, 1, "" },
+                 { { 96, 40, 12, 8 }, 3, "" },
+                 { { 7 }, 0, "" },
+                 { { 90 }, -1, "memory: 90 MiB of the GPU stayed free" } };
+    facts_ballast ballast;
+    char why[160];
+    emulated_driver()->memory_info = told_memory;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        free_mib = rows[i].free_mib, why[0] = '\0';
+        cr_expect_eq(facts_ballast_take(&ballast, gpu, 8, why), !*rows[i].why, "row %zu", i);
+        cr_expect(rows[i].pieces < 0 || ballast.pieces == rows[i].pieces, "row %zu: %d", i,
+                  ballast.pieces);
+        cr_expect_str_eq(why, rows[i].why);
+        facts_ballast_drop(&ballast, gpu);
+    }
+}
+
+Test(emulated, a_launch_that_lacks_the_memory_left_free_is_an_answer)
+{
+    static const int64_t fits[] = { 96, 8, 0 }, stays[] = { 90, 0 };
+    static const struct {
+        const char *memory;
+        const int64_t *free_mib;
+        fattn_status launch, status;
+        facts_verdict verdict;
+        const char *text;
+    } rows[] = {
+        { "memory=8", fits, 0, FATTN_OK, FACTS_VERDICT_PASS, "" },
+        { "memory=8", fits, FATTN_NO_MEMORY, FATTN_OK, FACTS_VERDICT_EXEC_FAIL,
+          "with 8 MiB free: " },
+        { "", fits, FATTN_NO_MEMORY, FATTN_NO_MEMORY, FACTS_VERDICT_PASS, "" },
+        { "memory=8", stays, 0, FATTN_ENVIRONMENT, FACTS_VERDICT_PASS, "memory: 90 MiB of the" },
+    };
+    facts_worker worker = worker_with(gpu);
+    emulated_driver()->memory_info = told_memory;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "pass=fwd dtype=bf16 b=1 h=1 s=20 d=8 %s", rows[i].memory);
+        free_mib = rows[i].free_mib, hidden_launch = rows[i].launch;
+        outcome found = run_on(&worker, asked_by(text));
+        hidden_launch = FATTN_OK;
+        cr_expect(found.trial.status == rows[i].status && found.trial.verdict == rows[i].verdict,
+                  "row %zu: %d %s", i, found.trial.status, facts_verdict_name(found.trial.verdict));
+        cr_expect(strncmp(found.trial.text, rows[i].text, strlen(rows[i].text)) == 0, "%s",
+                  found.trial.text);
+        facts_reference_destroy(&found.reference);
+    }
 }
 
 static int waits;

@@ -26,6 +26,8 @@ static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend
 const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend,
                                const facts_worker *worker)
 {
+    if (p->memory_mib >= 0 && backend == FATTN_BACKEND_CPU && !worker->gpu)
+        return "memory: the cpu has no memory of a GPU";
     bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE ||
                  p->exec == FACTS_EXEC_GRAPH_NATIVE;
     if (graph && backend == FATTN_BACKEND_CPU && !worker->has_graphs)

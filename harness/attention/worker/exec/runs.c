@@ -9,6 +9,7 @@
 
 #include "fattn/device.h"
 #include "worker/clock/spent.h"
+#include "worker/gpu/ballast.h"
 
 facts_call facts_call_now(const facts_runs *r)
 {
@@ -120,6 +121,28 @@ double facts_runs_now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
+/* The first run is over pattern A. With memory=N a launch without enough memory is an answer of the
+ * engine, not a lack of memory of FACTS. */
+static bool launch(facts_runs *r, facts_call *call, facts_pattern pattern)
+{
+    const int64_t mib = pattern == FACTS_PATTERN_A ? r->problem->memory_mib : -1;
+    char why[160];
+    facts_ballast ballast;
+    const bool tight = facts_ballast_take(&ballast, r->worker->gpu, mib, why);
+    const fattn_status status = tight ? facts_seam_run(r->memory, call) : FATTN_ENVIRONMENT;
+    facts_ballast_drop(&ballast, r->worker->gpu);
+    if (!tight) {
+        r->out->status = status;
+        snprintf(r->out->text, sizeof r->out->text, "%s", why);
+    } else if (mib >= 0 && status == FATTN_NO_MEMORY) {
+        facts_runs_find(r, FACTS_VERDICT_EXEC_FAIL, "with %" PRId64 " MiB free: %s", mib,
+                        fattn_last_error());
+    } else {
+        return facts_runs_check(r, status, NULL);
+    }
+    return false;
+}
+
 bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern pattern)
 {
     facts_call launched = *call,
@@ -131,7 +154,7 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     launched.forward = NULL;
     double since = facts_runs_now_us();
     const facts_spent spent = facts_spend(FACTS_SPENT_EXECUTE);
-    const bool ran = facts_runs_check(r, facts_seam_run(r->memory, &launched), NULL);
+    const bool ran = launch(r, &launched, pattern);
     facts_spend(spent);
     if (!ran)
         return false;
