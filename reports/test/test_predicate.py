@@ -106,7 +106,7 @@ class Keys(unittest.TestCase):
     def test_every_slice_is_one_of_attention(self):
         slices = [where for axis in features._SPELLED.values() for _, where in axis]
         for where in slices + [where for _, _, where in features._HEAT]:
-            self.assertTrue(features._tree(where), where)
+            self.assertTrue(predicate.of_attention(where), where)
         self.assertLessEqual({key for _, key in features._BY_VALUE}, set(cases.defaults()))
 
     def test_another_operation_brings_its_keys(self):

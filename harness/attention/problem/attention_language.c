@@ -31,6 +31,7 @@ const facts_language facts_attention_language = {
     .always = FACTS_KEY_DTYPE + 1,
     .parts = facts_key_parts,
     .part_count = FACTS_KEY_PARTS,
+    .known = true,
     .backends = FATTN_BACKEND_LIST(AS_BACKEND),
     .follows = facts_follows,
     .normalise = facts_normalise,

@@ -34,24 +34,17 @@ int facts_invoke(const facts_driver *driver, facts_command command, int argc, ch
     return status;
 }
 
-/* The path of a program in the folder of this one. */
-static bool beside(char out[FACTS_PATH], const char *name)
-{
-    char folder[FACTS_PATH];
-    return facts_program_dir(folder) && facts_join(out, folder, name);
-}
-
 /* Python starts $FACTS_PROGRAM when it needs answers of cuDNN. */
 int facts_command_python(const facts_invocation *call)
 {
     facts_error message = { 0 };
-    char program[FACTS_PATH];
+    char program[FACTS_PATH] = "";
     const char **words = calloc((size_t)call->argc + 2, sizeof *words);
     words[0] = "-m";
     words[1] = "facts_reports";
     for (int i = 1; i < call->argc; i++)
         words[i + 1] = call->argv[i];
-    if (beside(program, "facts"))
+    if (readlink("/proc/self/exe", program, sizeof program - 1) > 0)
         setenv("FACTS_PROGRAM", program, 1);
     int status = facts_python_become(words, &message);
     free(words);
@@ -138,9 +131,20 @@ static void settle(void)
             _exit(FACTS_EXIT_ENVIRONMENT);
 }
 
+/* The reports read the names of cases by this table. */
+static void give_keys(const facts_language *language)
+{
+    json_t *table = facts_keys_json(language);
+    char *text = json_dumps(table, JSON_COMPACT);
+    setenv("FACTS_KEYS", text, 1);
+    free(text);
+    json_decref(table);
+}
+
 int facts_run(const facts_driver *driver, int argc, char **argv)
 {
     settle();
+    give_keys(driver->language);
     if (getenv("FACTS_ENDS_WITH_PARENT")) /* Python's commands set it */
         prctl(PR_SET_PDEATHSIG, SIGTERM);
     setlocale(LC_ALL, "C");

@@ -68,6 +68,7 @@ typedef struct facts_language {
     const facts_key_part *parts;
     size_t part_count;
     const char *backends; /* who may answer, for predicates; separated by blanks */
+    bool known;           /* cases/known and cases/claims speak of its cases */
     /* What of the value of another key a key takes that follows it. NULL: all of it. */
     const char *(*follows)(facts_key key, const char *value);
     /* Replaces two spellings of one setting by one. Returns NULL, or why the values contradict each other, with the key in *at. */

@@ -21,7 +21,7 @@ _NO_FEATURE = {*SIZES, "engine"}
 MOST_FORMS = 4
 _COUNTS = ("wrong", "not_finite", "unwritten", "overrun")
 # What many users have: failures of such cases are listed first.
-_ORDINARY = predicate.parse(
+_ORDINARY = predicate.of_attention(
     " & ".join(
         (
             "s.q<4096 & s.kv<4096 & stride=dense & stats=bhs1",
@@ -74,13 +74,16 @@ def _value(name, key):
 
 def _kernels(name):
     """The pass and the family of types: they decide which kernels run."""
-    dtype = _value(name, "dtype")
-    return _value(name, "pass"), dtype if dtype == "f32" else dtype[0] if dtype[0] in "em" else "16"
+    dtype = _value(name, "dtype") or ""
+    family = dtype if dtype == "f32" else dtype[:1] if dtype[:1] in "em" else "16"
+    return _value(name, "pass"), family
 
 
 def _numbers(name):
     said = cases.parse(name)
-    return [int(cases.value_of(said, key)) for key in ("b", "h.q", "s.q", "s.kv", "d.qk", "d.v")]
+    return [
+        int(cases.value_of(said, key) or 0) for key in ("b", "h.q", "s.q", "s.kv", "d.qk", "d.v")
+    ]
 
 
 def covers(small, large, kernels):
@@ -154,7 +157,7 @@ def _form(record, one):
     form["counts"] = f"{counts} of {error['checked']}" if counts and "checked" in error else counts
     form["reason"] = " ".join(str((row.get("reason") or {}).get("text", "")).split())
     form["controls"] = _controls(record, one["best"])
-    form["ordinary"] = predicate.holds(_ORDINARY, cases.asked_of(one["best"]))
+    form["ordinary"] = not _ORDINARY or predicate.holds(_ORDINARY, cases.asked_of(one["best"]))
     if "known_as" in one:
         form["known_as"] = one["known_as"]
         met = (row.get("expectation") or {} for row in record.rows.get(one["known_as"], ()))
@@ -283,14 +286,14 @@ def ident(bucket):
     """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys of its smallest case distinguish it from another bucket with the same failure."""
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
     best = cases.parse(bucket["forms"][0]["best"])
-    dtype = best["dtype"] if best["dtype"] not in ("bf16", "f16") else ""
+    dtype = best.get("dtype", "") if best.get("dtype") not in ("bf16", "f16") else ""
     words = (
         bucket["verdict"],
         _tensor(bucket),
         engine,
         bucket["gate"],
         bucket["class"],
-        best["pass"],
+        best.get("pass", ""),
         dtype,
         *(key for key in best if key not in _SIZES + ("engine",)),
         "known" if bucket["known"] else "",
@@ -384,19 +387,22 @@ def known(bucket, head):
 
 
 def _problem(name):
-    """The sizes in words, then what is not as usual."""
+    """The sizes in words, then what is not as usual; "" for another operation than attention."""
     said = cases.parse(name)
+    if not set(_SIZES) <= set(cases.defaults()):
+        return ""
     way, dtype, b, h, s, d = (cases.value_of(said, key) for key in _SIZES)
     words = [
         f"{'backward' if way == 'bwd' else 'forward'}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"
     ]
-    return ", ".join(words + [f"{key}={value}" for key, value in said.items() if key not in _SIZES])
+    words += [f"{key}={value}" for key, value in said.items() if key not in _SIZES]
+    return f"({', '.join(words)}) "
 
 
 def _form_words(bucket, form, head):
     controls = ", ".join(difference(form["best"], name) for name in form["controls"])
     return (
-        f"The smallest case found ({_problem(form['best'])}) {'so far is' if form['unfinished'] else 'is'} `{form['best']}`. {_worst(bucket, form)} "
+        f"The smallest case found {_problem(form['best'])}{'so far is' if form['unfinished'] else 'is'} `{form['best']}`. {_worst(bucket, form)} "
         f"It failed {form['failed']} of {form['asked']} times it was asked."
         + (f" It passes with {controls}." if controls else "")
         + f" Reproduce: `facts repro '{form['best']}' {head['flags']}`.\n"

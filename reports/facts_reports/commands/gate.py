@@ -7,7 +7,7 @@ import tempfile
 
 from ..compare import diff_files, times
 from ..known import known, knowledge
-from ..read import files, reader
+from ..read import cases, files, reader
 from ..read.versions import version_key
 from . import asking, diff
 from .options import BAD_INPUT, ENVIRONMENT, INTERRUPTED, NOTHING
@@ -28,7 +28,7 @@ COMMAND = Command(
     ),
 )
 # cuDNN answers: no guards, no kernels of FACTS.
-_WITH = "guards=off policy=cudnn"
+_WITH = ("--with", "guards=off policy=cudnn") if "guards" in cases.defaults() else ()
 
 
 # ---- mistakes, found before anything is installed or asked ----
@@ -139,7 +139,7 @@ def _ask(args, cases, builds, devices, kinds, *more):
         passing += args.given("plan")
     if args.bench:
         passing.append("--turns")
-    words = ("--cudnn", ",".join(builds), "--device", devices, "--with", _WITH, *passing, *more)
+    words = ("--cudnn", ",".join(builds), "--device", devices, *_WITH, *passing, *more)
     status, record = asking.run(task, cases, *words)
     if status in (BAD_INPUT, INTERRUPTED):
         raise Failed(status)

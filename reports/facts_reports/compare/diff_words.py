@@ -154,7 +154,7 @@ def in_words(diff, group):
     if group.word in JOINED:
         one = diff.entries[group.alike]
         return f"{one['title'].rstrip('.')} ({one['id']})"
-    passes = {"bwd" if c.startswith("pass=bwd") else "fwd" for c in diff.cases_of(group)}
+    passes = {c[5:8] for c in diff.cases_of(group) if c.startswith("pass=")}
     about = passes.pop() if len(passes) == 1 else ""
     said = features.words_of(group.where, about)
     is_open = about and group.where and "ward" not in said

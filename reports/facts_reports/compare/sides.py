@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from ..read import latest, reader, text, words
+from ..read import cases, latest, reader, text, words
 from ..read.versions import version_key
 from ..read.vocabulary import OUTCOMES, RANK, is_finding, is_good, is_met, outcome_of
 
@@ -148,7 +148,8 @@ def answer_of(row, lists):
         *measures,
         tuple(str(row["reason"].get(k) or "") for k in _REASON),
         "" if is_good(row["verdict"]) else words.why(row, 300),
-        row["build"] != words.NO_BUILD
+        "guards" in cases.defaults()
+        and row["build"] != words.NO_BUILD
         and row.get("guards") != "off"
         and " guards=off" not in row["case"],
     )

@@ -135,19 +135,15 @@ def _by_value(axis, key, column):
     return [Feature(axis, v, f"{key}={v}") for v in safe]
 
 
-def _tree(where):
-    """The tree of a slice; None: the cases have other keys, those of another operation."""
-    try:
-        return predicate.parse(where)
-    except predicate.PredicateError:
-        return None
-
-
 def of(column):
     """(features, names of axes that no case varies), for the distinct cases of a record: `column` is their cases.Columns."""
     found = {}
     for axis, slices in _SPELLED.items():
-        known = [(label, where, tree) for label, where in slices if (tree := _tree(where))]
+        known = [
+            (label, where, tree)
+            for label, where in slices
+            if (tree := predicate.of_attention(where))
+        ]
         hits = [
             Feature(axis, label, where)
             for label, where, tree in known
@@ -165,7 +161,7 @@ def heat(column, found):
     """The features, those of the heat map marked; what only the heat map has comes last."""
     rows = {}
     for axis, label, where in _HEAT:
-        tree = _tree(where)
+        tree = predicate.of_attention(where)
         inside = predicate.holding(tree, column) if tree else []
         if any(inside):
             rows[axis, label, where] = (len(rows) + 1, _packed(inside))

@@ -59,7 +59,7 @@ int facts_expectations_load(facts_expectations **out, const facts_language *lang
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
     e->language = language;
-    if (facts_made_path("known", path) &&
+    if (language->known && facts_made_path("known", path) &&
         !facts_knowledge_load(&e->knowledge, language, path, &error))
         return facts_fail_as(2, message, "%s", error.text);
     facts_knowledge_choose(&e->knowledge, suites);

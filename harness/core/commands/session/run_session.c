@@ -136,8 +136,9 @@ int facts_session_load_callers(facts_session *s)
 {
     facts_error error;
     char path[FACTS_PATH];
-    return facts_made_path("claims", path) &&
-                   !facts_callers_load(&s->callers, s->call->driver->language, path, &error)
+    const facts_language *language = s->call->driver->language;
+    return language->known && facts_made_path("claims", path) &&
+                   !facts_callers_load(&s->callers, language, path, &error)
                ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts: %s", error.text)
                : FACTS_EXIT_OK;
 }
