@@ -45,7 +45,7 @@ typedef struct facts_key_row {
     const facts_key_default *defaults; /* where other keys decide it; NULL: nowhere */
     const char *help;
     facts_value_form form;
-    bool alone; /* a case with this key needs its GPU alone */
+    bool alone;        /* a case with this key needs its GPU alone */
     const char *parts; /* of a ratio, for errors: "1 or more, or Q/KV: h=8/2" */
     const char *also;  /* what `read` takes, for the help */
     /* Reads a value that no template spells and writes its canonical spelling to out[FACTS_CASE_TEXT]. Returns false and fills

@@ -265,3 +265,7 @@ Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
     math.engine->done(&plan);
 }
 #endif
+
+/* ---- every field */
+
+#include "test_math_fields.h"
