@@ -180,6 +180,13 @@ static bool decide(facts_job *job)
     job->result.verdict = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT
                               ? FACTS_VERDICT_INCONCLUSIVE
                               : FACTS_VERDICT_UNSUPPORTED;
+    if (job->worker->device != FACTS_DEVICE_CPU && job->worker->info.sm < 80 &&
+        job->result.verdict == FACTS_VERDICT_UNSUPPORTED) {
+        snprintf(job->result.text, sizeof job->result.text,
+                 "cuDNN's attention needs sm_80 or newer; this GPU is sm_%d (cuDNN: %.400s)",
+                 job->worker->info.sm, fattn_decision_text(j->decision));
+        job->result.remedy = "use a newer GPU";
+    }
     return false;
 }
 
@@ -377,9 +384,12 @@ static void describe(facts_job *job, json_t *row)
     const facts_request *request = &job->request;
     char *not_loaded = job->worker->plans->not_loaded;
     facts_row_describe(row, &j->content);
+    facts_case c;
+    facts_error error;
     if (request->explain && j->decision && !fattn_decision_supported(j->decision) &&
-        job->result.verdict != FACTS_VERDICT_INCONCLUSIVE)
-        facts_row_nearest(row, job->worker->context, &j->problem.ask);
+        job->result.verdict != FACTS_VERDICT_INCONCLUSIVE &&
+        facts_case_parse(&c, request->text, &error))
+        facts_row_nearest(row, job->worker->context, &c, &j->problem.ask);
     if (j->content.trial && j->trial.prepared && j->trial.status == FATTN_OK) {
         if (request->explain)
             json_object_set_new(row, "pictures", facts_pictures(&j->trial, &j->reference));

@@ -1,11 +1,13 @@
 #include "described_device.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,19 +40,36 @@ const char *facts_device_names(char *out, size_t bytes)
     return out;
 }
 
-/* The description that a product's name ("h100", "A100") probably means. Empty if there is none. */
-static void find_similar(char out[64], const char *spec, const char *names)
+/* "NVIDIA RTX 5090", "rtx-5090" and "RTX5090" are one product. */
+static bool same_product(const char *a, const char *b)
 {
-    char list[512], *rest = NULL;
-    facts_described_device device;
-    facts_error error = { 0 };
-    out[0] = 0;
+    static const char BETWEEN[] = " -_";
+    a += strncasecmp(a, "nvidia", 6) == 0 ? 6 : 0;
+    for (;; a++, b++) {
+        a += strspn(a, BETWEEN);
+        b += strspn(b, BETWEEN);
+        if (!*a || !*b || tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return !*a && !*b;
+    }
+}
+
+/* The path of the description that names a product. */
+static bool find_product(const char *spec, const char *names, char out[FACTS_PATH])
+{
+    char list[512], part[128], *rest = NULL;
+    bool found = false;
     (void)snprintf(list, sizeof list, "%s", names);
-    for (char *name = strtok_r(list, ", ", &rest); name && !out[0] && strlen(spec) > 1;
-         name = strtok_r(NULL, ", ", &rest))
-        if (strcasestr(name, spec) ||
-            (facts_device_load(&device, name, &error) == 0 && strcasestr(device.source, spec)))
-            (void)snprintf(out, 64, "%s", name);
+    for (char *name = strtok_r(list, ", ", &rest); name && !found;
+         name = strtok_r(NULL, ", ", &rest)) {
+        size_t i;
+        json_t *product;
+        (void)snprintf(part, sizeof part, "devices/%.60s.json", name);
+        json_t *file = facts_home_path(part, out) ? json_load_file(out, 0, NULL) : NULL;
+        json_array_foreach(json_object_get(file, "products"), i, product) found |=
+            json_is_string(product) && same_product(spec, json_string_value(product));
+        json_decref(file);
+    }
+    return found;
 }
 
 /* The path of the description with that name. Returns false, with a line, if there is none. */
@@ -61,22 +80,20 @@ static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
             return true;
         return facts_fail(message, "the path of the device description is too long");
     }
-    char part[128], names[512], similar[64];
+    char part[128], names[512];
     if (spec[0] && spec[0] != '.' &&
         (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
         facts_home_path(part, out))
         return true;
     facts_device_names(names, sizeof names);
-    find_similar(similar, spec, names);
-    if (*similar)
+    if (find_product(spec, names, out))
+        return true;
+    if (*names)
         return facts_fail(
             message,
-            "--device \"%.64s\": no such name; did you mean %s? (`facts devices` lists them)", spec,
-            similar);
-    if (*names)
-        return facts_fail(message,
-                          "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s",
-                          spec, names);
+            "--device \"%.64s\": not a GPU's number, cpu, a JSON file, a product, or one of: %s "
+            "(`facts devices` lists the products)",
+            spec, names);
     return facts_fail(message,
                       "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the "
                       "folder that has devices/",
@@ -162,6 +179,15 @@ int facts_device_load(facts_described_device *out, const char *spec, facts_error
     const json_t *device = json_object_get(file, "device");
     text_field(file, "name", out->name, sizeof out->name);
     text_field(file, "source", out->source, sizeof out->source);
+    size_t i;
+    json_t *product;
+    json_array_foreach(json_object_get(file, "products"), i, product)
+    {
+        const size_t n = strlen(out->products);
+        (void)snprintf(out->products + n, sizeof out->products - n, "%s%s", n ? ", " : "",
+                       json_is_string(product) ? json_string_value(product) : "?");
+    }
+    facts_plain(out->products);
     text_field(file, "read_with", out->read_with, sizeof out->read_with);
     text_field(file, "date", out->date, sizeof out->date);
     if (!out->name[0])

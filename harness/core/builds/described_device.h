@@ -13,6 +13,7 @@ typedef struct facts_described_device {
     char name[64];         /* "h100-sxm" */
     char file[FACTS_PATH]; /* where that stands, when it was given by path */
     char source[256];      /* where it was read, for people */
+    char products[256];    /* "B200, GB200": names that --device takes */
     char read_with[128];
     char date[16];
     int sm; /* 90, 100 */
@@ -20,7 +21,7 @@ typedef struct facts_described_device {
     char json[4096]; /* the JSON that cuDNN reads, compact */
 } facts_described_device;
 
-/* Loads a description. `spec` is a name of lib/devices or a path (with a slash, or ending in
+/* Loads a description. `spec` is a name of lib/devices, a product, or a path (with a slash, or ending in
  * .json). Returns 0; 2 with one line in *message: unknown name (the line lists the known ones),
  * unreadable file, invalid JSON (with the place), missing or impossible field. */
 int facts_device_load(facts_described_device *out, const char *spec, facts_error *message);

@@ -215,8 +215,8 @@ int facts_command_devices(const facts_invocation *call)
     for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         if (facts_device_load(&device, name, &error) != 0)
             return facts_complain(FACTS_EXIT_BAD_INPUT, "facts devices: %s", error.text);
-        printf("%-12s sm_%-4d %4d multiprocessors  %s\n", name, device.sm, device.multiprocessors,
-               device.source);
+        printf("%-10s sm_%-3d %4d SMs  %s: %s\n", name, device.sm, device.multiprocessors,
+               device.read_with[0] ? "measured" : "specification", device.products);
     }
     puts("GPUs of this machine have numbers (`facts doctor` lists them); cpu is the CPU backend.");
     return FACTS_EXIT_OK;

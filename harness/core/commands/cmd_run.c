@@ -115,9 +115,11 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     char plans[FACTS_PATH];
     facts_options options = *o;
     facts_session s = { .options = &options, .task = task, .call = call, .keep_record = true };
-    if (o->explain && !o->json)
-        s.on_row = show_nearest;
     int status = facts_session_cases(&s, o->words, o->word_count);
+    /* One case that is refused is a question: why, and what else? */
+    options.explain |= task == FACTS_TASK_DECIDE && s.work_count == 1 && !o->json;
+    if (options.explain && !o->json)
+        s.on_row = show_nearest;
     if (status == FACTS_EXIT_OK && task != FACTS_TASK_RUN)
         status = facts_session_load_callers(&s);
     if (status == FACTS_EXIT_OK)

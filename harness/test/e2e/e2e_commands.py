@@ -228,13 +228,30 @@ class Explaining(Commands):
     def test_decide_explain_names_what_is_accepted_near_a_refusal(self):
         done, record = self.decided("pass=fwd dtype=bf16 d=96,100", "--explain")
         self.assertIn(
-            "pass=fwd dtype=bf16 d=100\n  9.27.0-jit-cu13 on h100-sxm: Embedding dim per head for q and k is not a multiple of 8\n"
-            "  accepted    dim_qk and dim_v 104 instead of 100\n",
+            "pass=fwd dtype=bf16 d=100\n"
+            "  9.27.0-jit-cu13 on h100-sxm: d=100 is refused here; accepted: d=104 d=112 d=128 d=192/128 d=256 d=96 d=64\n"
+            "  cuDNN:      Embedding dim per head for q and k is not a multiple of 8\n",
             done.out,
         )
+        self.assertIn("  accepted    pass=fwd dtype=bf16 d=104\n", done.out)
         rows = sorted(record.rows, key=lambda row: row["case"])
         found = [("nearest" in row, row["verdict"]) for row in rows]
         self.assertEqual(found, [(True, "unsupported"), (False, "supported")])
+
+    def test_one_refused_case_is_explained_by_its_neighbours(self):
+        for device, case, words in (
+            ("B200", "pass=bwd dtype=bf16 b=1 s=256 d=192", "accepted: d=128 d=192/128 d=256"),
+            (
+                "sm100-spec",
+                "pass=bwd h=8/2 d=64 impl=unified",
+                "impl=unified is refused here; accepted: impl=auto\n",
+            ),
+            ("T4", "pass=fwd d=64", "cuDNN's attention needs sm_80 or newer; this GPU is sm_75"),
+            ("T4", "pass=fwd d=64", "none of "),
+        ):
+            done = self.decided(case, "--device", device, "--overwrite")[0]
+            self.assertIn(words, done.out)
+            self.assertNotIn("inconclusive", done.out)
 
     def test_doctor_compiles_a_plan_and_says_what_can_be_done(self):
         done = self.right("doctor")
@@ -410,7 +427,7 @@ class BadInput(Commands):
         twin = self.write("twin.json", other)  # two descriptions of one name
         self.undecided(
             ((new, "--device", none), "--device " + none, "facts devices"),
-            ((new, "--device", "h100"), "h100-sxm"),
+            ((new, "--device", "h1000"), "h100-sxm", "a product"),
             ((new, "--device", f"h100-sxm,{twin}"), "h100-sxm"),
         )
         _, record = self.decided("pass=fwd s=64", "--device", "h100-sxm,h100-sxm")

@@ -241,7 +241,7 @@ typedef struct fattn_neighbour {
     fattn_problem problem;
     char change[96]; /* "dim_qk 104 instead of 100" */
     int32_t changes; /* number of fields changed: 1, or 2 */
-    int32_t reserved;
+    int32_t asked;   /* problems that were asked until this one; without a neighbour, all: out[0] */
 } fattn_neighbour;
 /* Finds problems near a refused one that the target accepts, nearest first. It calls fattn_decide and compiles nothing. It changes one field
  * (or both head dims, if they are equal), and two only if no single change helps. `budget`: most decisions (0: 200).

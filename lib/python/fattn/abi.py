@@ -110,7 +110,7 @@ class fattn_neighbour(Structure):
     _fields_ = [
         *_all(fattn_problem, "problem"),
         *_all(c_char * 96, "change"),
-        *_all(c_int32, "changes reserved"),
+        *_all(c_int32, "changes asked"),
     ]
 
 

@@ -18,6 +18,9 @@ typedef enum change_kind {
     AS_HEADS,  /* heads_k and heads_v become heads_q */
     AS_DIM,    /* dim_v becomes dim_qk */
     BOTH_DIMS, /* dim_qk and dim_v, where they are equal, to the next multiple of `argument` */
+    EACH_DIM,  /* dim_qk and dim_v, each to its next multiple of `argument` */
+    SET_DIMS,  /* dim_qk and dim_v become the halves of `argument` */
+    SET_PAGES, /* pages of K and V get `argument` rows */
     DENSE,     /* every stride is derived */
     ALL_KEYS,  /* padding is set; the caller gives full lengths */
     UNPACKED,  /* every entry has its place in a tensor of rank 4 */
@@ -41,6 +44,9 @@ typedef struct change {
     { kind, WORD_64, offsetof(fattn_problem, field), argument, #field, text },
 #define DIMS(multiple)                                                                             \
     { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
+#define EACH(multiple) { EACH_DIM, WORD_64, 0, multiple, "", NULL },
+#define HEADS(qk, v) { SET_DIMS, WORD_64, 0, (qk) << 16 | (v), "", "head dims " #qk "/" #v },
+#define PAGES(rows) { SET_PAGES, WORD_64, 0, rows, "", "pages of " #rows },
 #define WHOLE(kind, text) { kind, WORD_32, 0, 0, "", text },
 
 /* First changes that cost the caller nothing, then changes that can be undone (a tail that is cut
@@ -67,6 +73,9 @@ static const change changes[] = {
     FIELD_64(ROUND_UP, dim_qk, 16, NULL)
     FIELD_64(ROUND_UP, dim_v, 16, NULL)
     WHOLE(AS_DIM, "dim_v as dim_qk")
+    EACH(8)
+    HEADS(128, 128) HEADS(192, 128) HEADS(256, 256) HEADS(96, 96) HEADS(64, 64)
+    PAGES(16) PAGES(32) PAGES(64) PAGES(128)
     WHOLE(ALL_KEYS, "with padding, and full lengths")
     FIELD_64(ROUND_UP, seq_q, 8, NULL)
     FIELD_64(ROUND_UP, seq_kv, 8, NULL)
@@ -74,6 +83,8 @@ static const change changes[] = {
     FIELD_64(ROUND_UP, seq_kv, 64, NULL)
     FIELD_64(ATLEAST, seq_q, 2, NULL)
     FIELD_64(ATLEAST, seq_kv, 2, NULL)
+    FIELD_64(ATLEAST, seq_q, 64, NULL)
+    FIELD_64(ATLEAST, seq_kv, 128, NULL)
     FIELD_32(SET, deterministic, 0, "without deterministic")
     FIELD_32(SET, unfuse_fma, 0, "without unfuse_fma")
     FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_MAX, "without the output max")
@@ -93,9 +104,11 @@ static const change changes[] = {
     FIELD_32(SET, stats_dtype, FATTN_DTYPE_DEFAULT, "stats in f32")
     WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
     FIELD_64(ATLEAST, batch, 2, NULL)
+    FIELD_64(SET, batch, 1, NULL)
     WHOLE(UNPACKED, "without ragged offsets")
     WHOLE(UNPAGED, "without pages")
     FIELD_32(SET, align, FATTN_TOP_LEFT, "align tl")
+    FIELD_32(SET, has_right, 1, "with window_right")
     FIELD_32(SET, has_left, 0, "without window_left")
     FIELD_32(SET, has_right, 0, "without window_right")
     FIELD_32(SET, block_mask, 0, "without block_mask")
@@ -144,6 +157,7 @@ static int64_t changed_value(const change *c, int64_t value)
         return value & ~c->argument;
     case ROUND_UP:
     case BOTH_DIMS:
+    case EACH_DIM:
         return value > INT64_MAX - c->argument
                    ? value
                    : (value + c->argument - 1) / c->argument * c->argument;
@@ -169,6 +183,10 @@ static void follow(fattn_problem *p, const fattn_problem *before)
         if (p->has_bias && p->bias_dim[axis] == was[axis])
             p->bias_dim[axis] = is[axis];
     }
+    int32_t *const types[] = { &p->o_dtype, &p->grad_dtype, &p->bias_dtype };
+    for (size_t i = 0; i < sizeof types / sizeof *types && p->dtype != before->dtype; i++)
+        if (*types[i] == before->dtype)
+            *types[i] = FATTN_DTYPE_DEFAULT;
     if (before->do_dtype == before->o_dtype && p->do_dtype == before->do_dtype)
         p->do_dtype = FATTN_DTYPE_DEFAULT;
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT && moved; which++) {
@@ -182,6 +200,16 @@ static void forget_strides(fattn_problem *p)
 {
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++)
         memset(fattn__problem_strides(p, which), 0, 4 * sizeof(int64_t));
+}
+
+static void set_pages(fattn_problem *p, int64_t rows)
+{
+    const int64_t pages = p->batch * ((p->seq_kv + rows - 1) / rows);
+    if (p->page_size_k != 0)
+        p->page_size_k = rows, p->pages_k = pages, p->table_k = 0;
+    if (p->page_size_v != 0)
+        p->page_size_v = rows, p->pages_v = pages, p->table_v = 0;
+    forget_strides(p);
 }
 
 /* Removes fields that no longer have a meaning. */
@@ -219,6 +247,14 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
         value = p->dim_qk;
         if (p->dim_qk == p->dim_v)
             p->dim_qk = p->dim_v = changed_value(c, value);
+    } else if (c->kind == EACH_DIM) {
+        p->dim_qk = changed_value(c, p->dim_qk);
+        p->dim_v = changed_value(c, p->dim_v);
+    } else if (c->kind == SET_DIMS) {
+        p->dim_qk = c->argument >> 16;
+        p->dim_v = c->argument & 0xffff;
+    } else if (c->kind == SET_PAGES) {
+        set_pages(p, c->argument);
     } else if (c->kind == ALL_KEYS) {
         p->padding = 1;
     } else if (c->kind == DENSE) {
@@ -241,6 +277,8 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
         return false;
     if (c->text != NULL)
         snprintf(text, capacity, "%s", c->text);
+    else if (c->kind == EACH_DIM)
+        snprintf(text, capacity, "dim_qk %" PRId64 ", dim_v %" PRId64, p->dim_qk, p->dim_v);
     else
         snprintf(text, capacity, "%s %" PRId64 " instead of %" PRId64, c->field,
                  changed_value(c, value), value);
@@ -256,7 +294,7 @@ typedef struct search {
     const fattn_problem *problem; /* resolved */
     fattn_neighbour *out;
     size_t count;
-    int budget;
+    int budget, asked;
     fattn_status status;
 } search;
 
@@ -279,16 +317,22 @@ static bool try_one(search *s, const fattn_problem *p, const char *text, int cou
     if (s->budget == 0)
         return false;
     s->budget--;
+    s->asked++;
     s->status = fattn_decide(&decision, s->context, &resolved, FATTN_ASK_A);
     if (s->status != FATTN_OK)
         return false;
     if (fattn_decision_supported(decision)) {
         fattn_neighbour *to = &s->out[s->count++];
-        *to = (fattn_neighbour){ .problem = resolved, .changes = count };
+        *to = (fattn_neighbour){ .problem = resolved, .changes = count, .asked = s->asked };
         snprintf(to->change, sizeof to->change, "%s", text);
     }
     fattn_decision_destroy(decision);
     return s->count < FATTN_MAX_NEIGHBOURS;
+}
+
+static bool several(change_kind kind)
+{
+    return kind == BOTH_DIMS || kind == EACH_DIM || kind == SET_DIMS;
 }
 
 static void search_one(search *s)
@@ -297,7 +341,7 @@ static void search_one(search *s)
         fattn_problem p = *s->problem;
         char text[48];
         if (apply(&p, &changes[i], text, sizeof text) &&
-            !try_one(s, &p, text, changes[i].kind == BOTH_DIMS ? 2 : 1))
+            !try_one(s, &p, text, several(changes[i].kind) ? 2 : 1))
             return;
     }
 }
@@ -329,10 +373,12 @@ fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem,
         return fattn__fail(FATTN_BAD_PROBLEM, "budget: %d is not allowed; want 0 (%d) or more",
                            budget, DEFAULT_BUDGET);
     TRY(fattn_problem_resolve(problem, &resolved));
-    search s = { context, &resolved, out, 0, budget > 0 ? budget : DEFAULT_BUDGET, FATTN_OK };
+    search s = { context, &resolved, out, 0, budget > 0 ? budget : DEFAULT_BUDGET, 0, FATTN_OK };
     search_one(&s);
     if (s.status == FATTN_OK && s.count == 0)
         search_two(&s);
     *count = s.count;
+    if (s.count == 0)
+        out[0] = (fattn_neighbour){ .asked = s.asked };
     return s.status;
 }

@@ -26,10 +26,7 @@ Test(explain, the_first_neighbour_is_the_nearest)
     } rows[] = {
         { "dim_qk 104 instead of 100", 1, 0, { .dim_qk = 100, .dim_v = 104 } },
         { "dim_qk and dim_v 104 instead of 100", 2, 0, { .dim_qk = 100 } },
-        { "dim_qk 104 instead of 100, dim_v 64 instead of 60",
-          2,
-          60,
-          { .dim_qk = 100, .dim_v = 60 } },
+        { "dim_qk 104, dim_v 64", 2, 60, { .dim_qk = 100, .dim_v = 60 } },
         { "dense strides", 1, 0, { .q_strides = { 512 * 8 * 132 + 4, 132, 8 * 132, 1 } } },
     };
     for (size_t n = 0; n < COUNT(rows); n++) {
@@ -37,7 +34,7 @@ Test(explain, the_first_neighbour_is_the_nearest)
         cr_assert_gt(count, 0, "%s", rows[n].change);
         cr_expect_str_eq(out[0].change, rows[n].change);
         for (size_t i = 0; i < count && n < 3; i++) {
-            cr_expect(n == 1 || out[i].changes == rows[n].changes, "%s", out[i].change);
+            cr_expect(i > 0 || out[i].changes == rows[n].changes, "%s", out[i].change);
             expect_answer(out[i].change, out[i].problem, "yes");
         }
         cr_expect(n == 3 || out[0].problem.dim_qk == 104);

@@ -130,7 +130,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)
         return NULL;
-    json_t *reply = ask_control(worker);
+    /* cuDNN refuses all attention on older GPUs, the control case too. */
+    json_t *reply = worker->info.sm >= 80 ? ask_control(worker) : NULL;
     if (fattn_context_verify(worker->context) !=
         FATTN_OK) { /* the cause, if the control case was refused too */
         json_decref(reply);

@@ -110,19 +110,35 @@ static void put_nearest(const json_t *row, FILE *out)
     size_t i;
     json_t *change;
     const json_t *nearest = json_object_get(row, "nearest");
-    json_array_foreach(nearest, i, change) put_line("accepted", "", change, out);
+    json_array_foreach(nearest, i, change)
+    {
+        const char *name = text_of(change, "case");
+        fprintf(out, "  %-11s ", i ? "" : "accepted");
+        put_clean(*name ? name : text_of(change, "change"), out);
+        fputc('\n', out);
+    }
     if (json_is_array(nearest) && !json_array_size(nearest))
-        fprintf(out, "  %-11s no similar case is accepted\n", "accepted");
+        fprintf(out, "  %-11s none of %lld similar cases\n", "accepted",
+                (long long)json_integer_value(json_object_get(row, "nearest_asked")));
 }
 
 void facts_explain_nearest(const char *text, size_t length, FILE *out)
 {
     json_t *row = json_loadb(text, length, 0, NULL);
     if (row && json_object_get(row, "nearest")) {
+        const json_t *reason = json_object_get(row, "reason");
+        const char *meaning = text_of(reason, "meaning"), *remedy = text_of(reason, "remedy");
         put_clean(text_of(row, "case"), out);
         fprintf(out, "\n  %s on %s: ", text_of(row, "build"), text_of(row, "device"));
-        put_clean(text_of(json_object_get(row, "reason"), "text"), out);
+        put_clean(meaning, out);
+        fputs(*meaning ? "\n  cuDNN:      " : "", out);
+        put_clean(text_of(reason, "text"), out);
         fputc('\n', out);
+        if (*remedy && strncmp(remedy, "fattn_explain", 13) != 0) {
+            fprintf(out, "  %-11s ", "remedy");
+            put_clean(remedy, out);
+            fputc('\n', out);
+        }
         put_nearest(row, out);
     }
     json_decref(row);
@@ -130,8 +146,9 @@ void facts_explain_nearest(const char *text, size_t length, FILE *out)
 
 void facts_explain_row(const char *text, size_t length, FILE *out)
 {
-    static const char *const places[] = { "case",  "cudnn",   "build", "device",  "sm",   "run",
-                                          "group", "attempt", "more",  "nearest", "known" };
+    static const char *const places[] = { "case", "cudnn",   "build",         "device",
+                                          "sm",   "run",     "group",         "attempt",
+                                          "more", "nearest", "nearest_asked", "known" };
     const char *name;
     json_t *value, *row = json_loadb(text, length, 0, NULL);
     json_object_foreach(row, name, value)
