@@ -16,7 +16,7 @@ ask_part() {
     *) what=run ;;
     esac
     "$facts" cudnn install "$BASELINE,$CANDIDATE" >&2 || return
-    "$facts" "$what" "$SUITE" --cudnn "$BASELINE,$CANDIDATE" --device "$DEVICE" --with "guards=off policy=cudnn" \
+    "$facts" "$what" "$SUITE" --cudnn "$BASELINE,$CANDIDATE" --device "$DEVICE" --guards off --with policy=cudnn \
         --shard "$1/$SHARDS" -o "$OUT/part-$1.jsonl" --resume
     status=$?
     case $status in

@@ -12,7 +12,7 @@ import recipes
 from scripts import FACTS, HOME, Folder, run, start
 
 GATE = HOME / "ci/gate"
-# 9.27.0 refuses the last one, 9.20.0 takes it; of 4 parts it is in the second; the first has no case.
+# 9.27.0 refuses the last one, 9.20.0 takes it; of 4 parts it is in the first; the second has no case.
 CASES = "pass=fwd dtype=bf16 impl=unified b=1 h=2 s=128,256 d=64,128\npass=fwd dtype=f32 impl=unified b=1 h=2 s=128 d=128\n"
 LOST = "DO NOT MOVE (cuDNN 9.20.0 -> 9.27.0): 1 accepted case is refused now."
 # sbatch as far as the recipe needs it: every task of an array but LOSE, one after another; --wait ends as the job did. A node has nothing of our environment.
@@ -57,9 +57,9 @@ class Shards(Folder):
 
     def check_a_lost_part_is_named_and_asked_again(self, gate):
         """gate(lost) runs the whole gate and gives its status and all that it printed."""
-        status, said = gate("2")
+        status, said = gate("1")
         self.assertEqual((status, "CANNOT TELL" in said), (4, True), said)
-        shard = r"shard 2/4 of {}\S* on h100-sxm"
+        shard = r"shard 1/4 of {}\S* on h100-sxm"
         either = f"incomplete: .*{shard.format('9.20.0')};.* {shard.format('9.27.0')}"
         self.assertRegex(said, either)
         kept = {path.name: path.read_text() for path in self.out.glob("part-*.jsonl")}
@@ -68,7 +68,7 @@ class Shards(Folder):
         kept[whole] = kept[whole].split(rows(self.out / whole)[-1])[0]  # its machine died
         (self.out / whole).write_text(kept[whole])
         status, said = gate("")
-        self.assertEqual((status, LOST in said, "guards=off" in said), (1, True, True), said)
+        self.assertEqual((status, LOST in said), (1, True), said)
         self.assertEqual((self.out / "status").read_text(), "1\n")
         self.assertEqual(sum(len(rows(path)) for path in self.out.glob("part-*.jsonl")), 10)
         for name, text in kept.items():  # what was answered was not asked again

@@ -122,7 +122,7 @@ class Decision(Case):
         out = self.gate(old, new, "--annotations", *link)[2]
         self.assertIn(f"::error title=FACTS%3A DO NOT MOVE::{said} {link[1]}\n", out)
         self.assertLessEqual(len(re.findall("^::", out, re.M)), 10)
-        said = 'DO NOT MOVE <span class="clause">16 accepted cases are refused now.'
+        said = 'DO NOT MOVE (cuDNN 9.20.0 → 9.27.0) <span class="clause">16 accepted cases are refused now.'
         self.assertIn(said, (self.folder / "page/index.html").read_text(encoding="utf-8"))
 
     def test_builds_that_could_not_be_asked_are_an_answer_in_every_form(self):

@@ -118,7 +118,7 @@ class Expectations(support.Folder):
         code, out = shown[0]
         self.assertEqual(code, 1)
         for line in (
-            "failure: wrong-1\n+verdict: wrong\n+when: pass=bwd & s.q>64\n+engine: 6\n+sm: 90",
+            "failure: wrong-1\n+verdict: wrong\n+when: pass=bwd & guards=off & s.q>64\n+engine: 6\n+sm: 90",
             "seen: 9.27.0; h100, r.jsonl\n+date: 2026-11-21",
             "suites: tiny",
             case.format(65),

@@ -123,8 +123,8 @@
     X(MEMORY, "memory", ALONE, "all N", "all", "MiB of the GPU that are free when cuDNN first "     \
       "runs the plan")                                                                             \
     X(RESCALE, "rescale", WORD, "auto N", "auto", "rescale threshold, log2")                       \
-    X(GUARDS, "guards", WORD, "on off", "on", "off: ask the backend, also for problems that it "   \
-      "is known to get wrong")                                                                     \
+    X(GUARDS, "guards", WORD, "auto on off", "auto", "on: the library refuses what cuDNN is "      \
+      "known to get wrong; auto: as the command asks")                                             \
     X(POLICY, "policy", WORD, FACTS_POLICY_LIST(FACTS_AS_TEMPLATE_), "cudnn", "who may answer: "   \
       "cuDNN, math backend, math if cuDNN refuses")                                                \
     X(ROPE, "rope", WORD, "0 1 N", "0", "rotary embedding in the graph: of all channels of a "     \

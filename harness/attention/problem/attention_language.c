@@ -24,6 +24,13 @@ static bool resolves(const facts_case *c, double *work)
     return done;
 }
 
+static void unguard(facts_case *c)
+{
+    facts_error ignored;
+    if (c->at[FACTS_KEY_GUARDS] == 0 && c->at[FACTS_KEY_POLICY] == 0)
+        (void)facts_case_set(c, FACTS_KEY_GUARDS, "off", &ignored);
+}
+
 #define AS_BACKEND(symbol, value, word) word " "
 const facts_language facts_attention_language = {
     .keys = facts_keys,
@@ -37,6 +44,7 @@ const facts_language facts_attention_language = {
     .normalise = facts_normalise,
     .unfold = facts_unfold,
     .resolves = resolves,
+    .unguard = unguard,
     .simpler = &facts_simpler_attention,
     .process_variable = FACTS_RESCALE,
     .process_key = FACTS_KEY_RESCALE,

@@ -169,6 +169,7 @@ static int ask_round(facts_bisection *b, int attempt)
     options.resume |= b->written;
     facts_session session = { .options = &options,
                               .task = b->task,
+                              .unguarded = true,
                               .call = b->call,
                               .more = session_more,
                               .show = session_show,

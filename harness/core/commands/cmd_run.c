@@ -78,6 +78,17 @@ static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out
             plans->not_loaded == 1 ? "was" : "were", plans->why);
 }
 
+/* cuDNN is asked, not the library: its guards are off. A run launches kernels, one of a known failure may never end and keep
+ * the GPU, so there the guards stay on. */
+static int read_guards(facts_session *s)
+{
+    const char *word = s->options->guards;
+    s->unguarded = word ? strcmp(word, "off") == 0 : s->task != FACTS_TASK_RUN;
+    if (!word || s->unguarded || strcmp(word, "on") == 0)
+        return FACTS_EXIT_OK;
+    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --guards %s: give on or off", word);
+}
+
 /* A described device has no answer for `facts run`. */
 static int check_that_one_runs(const facts_session *s)
 {
@@ -115,7 +126,9 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     char plans[FACTS_PATH];
     facts_options options = *o;
     facts_session s = { .options = &options, .task = task, .call = call, .keep_record = true };
-    int status = facts_session_cases(&s, o->words, o->word_count);
+    int status = read_guards(&s);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_cases(&s, o->words, o->word_count);
     /* One case that is refused is a question: why, and what else? */
     options.explain |= task == FACTS_TASK_DECIDE && s.work_count == 1 && !o->json;
     if (options.explain && !o->json)

@@ -209,6 +209,7 @@ int facts_command_shrink(const facts_invocation *call)
         s->by = facts_by_parse(call->options->by);
         search.by = &s->by;
     }
+    search.session.unguarded = true;
     s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
     int status = facts_read_case("shrink", call, &s->start);
     if (status == FACTS_EXIT_OK)

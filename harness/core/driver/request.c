@@ -161,6 +161,7 @@ bool facts_request_read(facts_request *out, const char *line, size_t length, fac
     out->keep = read_flag(&r, "keep");
     out->fresh = read_flag(&r, "fresh");
     out->expected = read_flag(&r, "expected");
+    out->unguarded = read_flag(&r, "unguarded");
     out->from_config = (int32_t)read_integer(&r, "from_config", 0, 1 << 20, 0);
     read_text(&r, "plan_dir", out->plan_dir, sizeof out->plan_dir, false);
     read_text(&r, "dump", out->dump, sizeof out->dump, false);

@@ -50,8 +50,9 @@ typedef struct facts_request {
     char text[FACTS_NAME_MAX]; /* the case */
     facts_do what;
     bool explain, trace, first_bad_only, keep;
-    bool expected; /* with `standalone`: the expected values too */
-    bool fresh;    /* only a process that has launched no engine may answer */
+    bool expected;  /* with `standalone`: the expected values too */
+    bool unguarded; /* `unguard` of the language */
+    bool fresh;     /* only a process that has launched no engine may answer */
     int32_t from_config;
     char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH],
         standalone[FACTS_REQUEST_PATH]; /* "": none */

@@ -161,7 +161,7 @@ void facts_known_lines(facts_text *out, const char *prefix, const facts_known_an
             continue; /* a behaviour; another failure of the same file */
         facts_text_format(out, "%s%s\n", prefix, line.data);
         if (*remedy)
-            facts_text_format(out, "%s  instead: %s\n", prefix, remedy);
+            facts_text_format(out, "%s  libfattn refuses it; instead: %s\n", prefix, remedy);
         shown++;
     }
     facts_text_free(&line);

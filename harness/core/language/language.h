@@ -77,6 +77,8 @@ typedef struct facts_language {
     void (*unfold)(struct facts_draft *draft, const struct facts_case *c, facts_key key);
     /* Is the case one that can be asked? With its multiplications, about, in *work. */
     bool (*resolves)(const struct facts_case *c, double *work);
+    /* A case that does not say whether the library's guards hold: they do not, unless it asks for the library's answer. */
+    void (*unguard)(struct facts_case *c);
     const struct facts_simpler *simpler; /* what shrink may try (simpler.h) */
     /* The environment variable with the value of `process_key`, which must be set before a process
      * asks the first case with this value. NULL: none. */

@@ -98,6 +98,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_member(out, "standalone", order->standalone ? order->standalone : "");
     if (order->expected)
         add_flag(out, "expected", true);
+    if (order->unguarded)
+        add_flag(out, "unguarded", true);
     add_flag(out, "trace", order->trace);
     add_flag(out, "first_bad_only", order->first_bad_only);
     if (order->another_round)

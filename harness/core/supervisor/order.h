@@ -49,7 +49,8 @@ typedef struct facts_outcome {
 typedef struct facts_order {
     facts_task task;
     bool explain, trace, first_bad_only, fail_fast;
-    bool expected;                            /* with `standalone`: the expected values too */
+    bool unguarded; /* a case that leaves `guards` open is asked without the library's guards */
+    bool expected;  /* with `standalone`: the expected values too */
     const char *dump, *standalone, *plan_dir; /* "" : none */
     const char *oracle; /* cpu, gpu, both; "" or NULL: as the worker finds it */
     const facts_target *targets;

@@ -23,6 +23,7 @@ struct facts_resume {
     size_t capacity, used; /* capacity is a power of two */
     char *path;
     const char *suite_hash;
+    bool unguarded;
     facts_error *error;
     bool foreign;
     facts_read_counts counts;
@@ -77,10 +78,19 @@ static entry *entry_of(facts_resume *r, const facts_line *line)
 static bool check_run(facts_resume *r, const facts_line *line)
 {
     facts_span hash = facts_line_get(line, "suite_hash");
-    if (!r->suite_hash || !hash.at || facts_json_is(hash, r->suite_hash))
+    const bool unguarded = facts_json_is(facts_line_get(line, "guards"), "off");
+    if (!r->suite_hash)
         return true;
-    facts_fail(r->error, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite",
-               r->path, (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
+    if (hash.at && !facts_json_is(hash, r->suite_hash))
+        facts_fail(r->error,
+                   "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite",
+                   r->path, (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
+    else if (unguarded != r->unguarded)
+        facts_fail(r->error,
+                   "%s: was asked with the guards %s; give another -o, or --overwrite, or --guards",
+                   r->path, unguarded ? "off" : "on");
+    else
+        return true;
     r->foreign = true;
     return false;
 }
@@ -130,7 +140,7 @@ static bool each_line(void *context, const facts_line *line)
     return true;
 }
 
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash,
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, bool unguarded,
                       const facts_targets *targets, facts_error *error)
 {
     *out = NULL;
@@ -140,6 +150,7 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
     for (size_t i = 0; targets && i < targets->count; i++)
         facts_validity_add(&r->validity, &targets->at[i]);
     r->suite_hash = suite_hash;
+    r->unguarded = unguarded;
     r->error = error;
     bool missing = access(path, F_OK) != 0 && errno == ENOENT;
     bool read = missing || facts_record_read(path, each_line, r, &r->counts);

@@ -20,10 +20,10 @@ typedef struct facts_resume_state {
     int attempts;    /* starts so far */
 } facts_resume_state;
 
-/* Reads a record. Returns 0; 2 if its suite hash differs from `suite_hash` (NULL: any) or a newer
- * FACTS wrote it; 3 if it cannot be read. One line in `error`. A missing file is an empty record.
+/* Reads a record. Returns 0; 2 if its suite hash differs from `suite_hash` (NULL: any), its guards
+ * from `unguarded`, or a newer FACTS wrote it; 3 if it cannot be read. One line in `error`. A missing file is an empty record.
  * Only rows that are still valid for `targets` count (NULL: all rows; validity.h). */
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash,
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, bool unguarded,
                       const facts_targets *targets, facts_error *error);
 facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build,
                                     const char *device);

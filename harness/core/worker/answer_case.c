@@ -114,6 +114,8 @@ static bool decide(const facts_process *process, facts_job *job)
     facts_error error = { 0 };
     if (!facts_case_read(process->driver->language, &c, job->request.text, &error))
         return facts_job_refuse(job, "bad_problem", error.text);
+    if (job->request.unguarded && c.language->unguard)
+        c.language->unguard(&c);
     if (!process->driver->begin(job, &c))
         return false;
     say(job, "decide");

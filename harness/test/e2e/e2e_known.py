@@ -125,7 +125,7 @@ class Known(e2e.TestCase):
         self.assertStatus(e2e.facts("list", "regress/fp8-backward-tail"), 0)
 
     def test_the_library_refuses_in_a_version_that_is_newer_than_every_observation(self):
-        done = self.asked("decide", "pass=bwd b=1 h=1 s=1", "--json")
+        done = self.asked("decide", "pass=bwd b=1 h=1 s=1 guards=on", "--json")
         self.assertStatus(done, 0)
         self.assertIn("rule bwd-plan-segfault-b1-hq1-sq1", done.out)
 

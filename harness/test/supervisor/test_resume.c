@@ -21,7 +21,7 @@ static facts_resume_state state_of(const char *record)
     cr_assert_geq(fd, 0);
     cr_assert_geq(dprintf(fd, "%s", record), 0);
     close(fd);
-    cr_assert_eq(facts_resume_read(&resume, path, NULL, NULL, &error), 0, "%s", error.text);
+    cr_assert_eq(facts_resume_read(&resume, path, NULL, false, NULL, &error), 0, "%s", error.text);
     facts_resume_state state = facts_resume_get(resume, "pass=fwd engine=all", "b", "cpu");
     facts_resume_free(resume);
     unlink(path);

@@ -43,7 +43,8 @@ Test(request, a_request_is_read_whole)
             "{\"id\":7,\"case\":\"pass=fwd "
             "dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
             "\"dump\":\"/"
-            "q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true,\"expected\":"
+            "q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true,\"fresh\":true,\"unguarded\":"
+            "true,\"expected\":"
             "true}",
             &error),
         "%s", error.text);

@@ -6,7 +6,8 @@ Reads JSON lines: what was asked, the outcome and the edges, as pairs of places 
 import json
 from pathlib import Path
 
-from ..read import cases, text
+from ..compare import changes
+from ..read import text
 from ..read.vocabulary import is_good
 
 
@@ -55,7 +56,8 @@ class Bisection:
 
     @staticmethod
     def change(before, after):
-        return "changed" if _good(before) == _good(after) else "lost" if _good(before) else "gained"
+        """The gate's word for it; "changed" where the verdict is the same."""
+        return changes.class_of(before["verdict"], after["verdict"]) or "changed"
 
     def _side(self, before, after, said):
         if self.about["by"] == "verdict" and _good(before) != _good(after):
@@ -85,18 +87,6 @@ class Bisection:
             if remedy:
                 yield f"  {'':<18} instead: {remedy}"
 
-    def _guard(self, before, after):
-        """A refusal by FACTS itself says nothing about cuDNN: the command that asks cuDNN."""
-        about = self.about
-        for said in (before, after):
-            if said["verdict"] == "unsupported" and said["class"] == "policy":
-                yield f"  a guard of FACTS refuses {said['cudnn']}{': ' if said['rule'] else ''}{said['rule']}. To ask cuDNN itself:"
-                yield (
-                    f"    facts bisect '{cases.renamed(about['case'], guards='off')}' --cudnn {self.versions[0]['cudnn']}..{self.versions[-1]['cudnn']} "
-                    f"--device {about['asked_device']}" + (" --plan" if about["plan"] else "")
-                )
-                return
-
     def _edge(self, before, after, between):
         change = self.change(before, after)
         one, two = (self._side(before, after, said) for said in (before, after))
@@ -106,7 +96,6 @@ class Bisection:
             yield f"{change}: last {one} {before['cudnn']}, first {two} {after['cudnn']}"
         else:
             yield f"{change}: {one} up to {before['cudnn']}, {two} from {after['cudnn']}"
-        yield from self._guard(before, after)
         yield f"  again: {self.repeat(before, after)}"
 
     def plain(self):

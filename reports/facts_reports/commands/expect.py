@@ -340,7 +340,7 @@ _EVERY_BUILD = "9.8..9.999"
 def _decided(args):
     """The answers of the suite, in a Store."""
     with tempfile.TemporaryDirectory() as scratch:
-        words = ["--cudnn", args.cudnn or _EVERY_BUILD]
+        words = ["--guards", "on", "--cudnn", args.cudnn or _EVERY_BUILD]
         words += ["--device", asking.described("expect", args.device)]
         words += args.given("jobs", "timeout", "pinned-only")
         record = str(Path(scratch) / "golden.jsonl")

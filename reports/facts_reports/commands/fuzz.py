@@ -27,7 +27,7 @@ _ORDINARY = predicate.of_attention(
             "s.q<4096 & s.kv<4096 & stride=dense & stats=bhs1",
             "layout=bshd & q=bshd & k=bshd & v=bshd",
             "o in (auto, bshd) & do in (auto, bshd) & dqkv in (auto, bshd)",
-            "exec=eager & impl=auto & spelling=auto & guards=on",
+            "exec=eager & impl=auto & spelling=auto & guards=auto",
             "engine=auto & knob=none & rescale=auto & scale=auto",
             "deterministic in (0, 1) & bwd_dtype=same",
             "(dtype=bf16 & out=bf16 & grad=bf16 & bias_dtype=bf16"

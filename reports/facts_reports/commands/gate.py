@@ -28,7 +28,7 @@ COMMAND = Command(
     ),
 )
 # cuDNN answers: no guards, no kernels of FACTS.
-_WITH = ("--with", "guards=off policy=cudnn") if "guards" in cases.defaults() else ()
+_ALONE = ("--guards", "off") + ("--with", "policy=cudnn") * ("policy" in cases.defaults())
 
 
 # ---- mistakes, found before anything is installed or asked ----
@@ -139,7 +139,7 @@ def _ask(args, cases, builds, devices, kinds, *more):
         passing += args.given("plan")
     if args.bench:
         passing.append("--turns")
-    words = ("--cudnn", ",".join(builds), "--device", devices, *_WITH, *passing, *more)
+    words = ("--cudnn", ",".join(builds), "--device", devices, *_ALONE, *passing, *more)
     status, record = asking.run(task, cases, *words)
     if status in (BAD_INPUT, INTERRUPTED):
         raise Failed(status)

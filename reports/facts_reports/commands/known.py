@@ -116,7 +116,7 @@ def _of(entries, args):
         for one in speak:
             print(f"    {knowledge.sentence(one)}\n      {knowledge.about(one)}")
             if one["remedy"]:
-                print(f"      instead: {one['remedy']}")
+                print(f"      libfattn refuses it; instead: {one['remedy']}")
         if not speak:
             print("    nothing is known of it")
     return OK

@@ -7,7 +7,7 @@ from ..known import knowledge
 from ..read import cases, text
 from ..read.versions import number
 from ..read.vocabulary import BY_CHANGE, RANK
-from .sides import worst
+from .sides import KINDS, worst
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,18 @@ _CLASSES = {
 }
 
 
-def _verdicts(a, b):
-    """The class of two answers' verdicts, or None where both accept, refuse, or fail alike."""
-    if "open" in (a.kind, b.kind):
-        return "missing" if "missing" in (a.outcome, b.outcome) else "inconclusive"
-    if a.kind == b.kind:
-        return "changed kind" if a.kind == "fail" and a.outcome != b.outcome else None
-    return _CLASSES[a.kind, b.kind]
+def class_of(one, other):
+    """The class of two outcomes, or None where both accept, refuse, or fail alike."""
+    kinds = KINDS[one], KINDS[other]
+    if "open" in kinds:
+        return "missing" if "missing" in (one, other) else "inconclusive"
+    if kinds[0] == kinds[1]:
+        return "changed kind" if kinds[0] == "fail" and one != other else None
+    return _CLASSES[kinds]
 
 
 def _verdict_change(a, b, engine=""):
-    word = _verdicts(a, b)
+    word = class_of(a.outcome, b.outcome)
     if not word:
         return None
     alike = f"{a.outcome} -> {b.outcome}"

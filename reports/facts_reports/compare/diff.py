@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ..known import knowledge
-from ..read import predicate, separate, text, words
+from ..read import cases, predicate, separate, text, words
 from ..read.cases import parse, value_of
 from ..read.versions import version_key
 from ..read.vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, JOINED, SAME
@@ -457,16 +457,25 @@ def compare(
 
     def is_kept(slot, case, one, other):
         a, b = both.slots[slot]
+        if pool and not _asked(first, (a, b), one, other):
+            return False
         return not tree or _kept(tree, a, case, one, first) or _kept(tree, b, case, other, second)
 
     return filled(_of(both, axes, tuple(alone), slower, fail_on, command, turns, accept), is_kept)
 
 
-def of_targets(both, pairs, command="diff", slower=None, fail_on=None, turns=None):
-    """A Diff of targets of one record, [(target, target)]; the rest as compare() and _of() have it. A `diff` leaves out the cases that only one of the two was asked; a `gate` has them as missing."""
+def _asked(record, targets, one, other):
+    """Of one record: were both targets asked this case? A run that planned one of them only makes no case missing."""
+    return (one and other) or record.planned(one or other, targets[bool(one)][0])
+
+
+def of_targets(both, pairs, slower=None, fail_on=None, turns=None):
+    """The gate of targets of one record, [(target, target)]; the rest as compare() and _of() have it."""
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    diff = _of(mine, sides.axes_of(pairs), ((), ()), slower, fail_on, command, turns)
-    return filled(diff, lambda slot, case, one, other: command == "gate" or one and other)
+    diff = _of(mine, sides.axes_of(pairs), ((), ()), slower, fail_on, "gate", turns)
+    return filled(
+        diff, lambda slot, case, one, other: _asked(mine.records[0], pairs[slot], one, other)
+    )
 
 
 @dataclass
@@ -521,7 +530,8 @@ def filled(diff, is_kept=lambda slot, case, one, other: True):
     diff.mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
     joined = [_joined(diff, slot) for slot in range(len(diff.sides.slots))]
     for slot, case, one, other in diff.sides.pairs():
-        if is_kept(slot, case, one, other):
+        library_s = cases.is_library_s(case, diff.sides.slots[slot].second[0])
+        if is_kept(slot, case, one, other) and not (library_s and diff.command == "gate"):
             _add(diff, slot, case, one, other, joined[slot])
     ends = diff.classes.get("ends", {})
     for name in diff.spoken & ends.keys():  # it goes on in another case

@@ -27,7 +27,7 @@ _LOOKED_AT = (
 _REASON = ("class", "status", "text", "rule")
 
 
-_KINDS = {
+KINDS = {
     o.word: "yes"
     if is_good(o.word)
     else "no"
@@ -62,11 +62,12 @@ class Answer(NamedTuple):
     reason: tuple  # class, status, text, rule
     why: str  # one line of words
     guarded: bool  # the library's guards were on: cuDNN alone was not asked
+    run: str
 
     @property
     def kind(self):
         """yes, no, fail or open."""
-        return _KINDS[self.outcome]
+        return KINDS[self.outcome]
 
     @property
     def ours(self):
@@ -152,6 +153,7 @@ def answer_of(row, lists):
         and row["build"] != words.NO_BUILD
         and row.get("guards") != "off"
         and " guards=off" not in row["case"],
+        row["run"],
     )
 
 
@@ -177,6 +179,11 @@ class Record:
     # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
     targets: dict = field(default_factory=dict)
     gpus: dict = field(default_factory=dict)
+
+    def planned(self, answers, build):
+        """Did a run that gave these answers ask this build too? Yes where the record does not say."""
+        said = [text.objects(self.runs.get(a.run, {}), "targets") for a in answers]
+        return not all(said) or any(t.get("build") == build for one in said for t in one)
 
     def unreadable(self):
         return sum(f.unreadable for f in self.files)

@@ -34,7 +34,7 @@ def lines_of(entries, before_guards=False):
 
 def row_get(row):
     """What a predicate asks of a row."""
-    said = cases.parse(row["case"])
+    said = cases.parse(cases.as_asked(row))
     about = {"class": (row.get("reason") or {}).get("class"), "case": row["case"]}
     about |= {
         k: row.get(k) for k in "cudnn sm build backend grade verdict engine config device".split()

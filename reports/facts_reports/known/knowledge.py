@@ -318,7 +318,7 @@ class Knowledge:
         if refused or by_others or verdict == "missing":
             return []
         where = (row["cudnn"], row.get("sm") or 0, row.get("engine"), row.get("config"))
-        found = self.of(row["case"], *where)
+        found = self.of(cases.as_asked(row), *where)
         named = is_finding(verdict) and [one for one in found if verdict in one["verdict"]]
         return named or found
 

@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..read import cases, predicate, text
+from ..read import predicate, text
 from ..read.vocabulary import is_good
 from .expectations import row_get
 from .known import DECIDED, number
@@ -74,13 +74,13 @@ def observe(entries, store, doubts=None):
     ):
         if row["verdict"] in _NO_ANSWER or not row["cudnn"]:
             continue
-        said, get, version = cases.parse(row["case"]), row_get(row), number(row["cudnn"])
+        get, version = row_get(row), number(row["cudnn"])
         shown = {}
         for failure, tree in asked.items():
             place = _place(failure, row)
             if (
                 place is None
-                or (failure.guarded and said.get("guards") != "off")
+                or (failure.guarded and get("guards") != "off")
                 or not _engine(failure, row, version)
                 or not predicate.holds(tree, get)
             ):

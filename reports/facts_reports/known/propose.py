@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from ..read import files, findings, separate, text
-from ..read.cases import bare
+from ..read.cases import as_asked, bare
 from . import expectations, known, observe
 
 OK, FINDINGS = 0, 1
@@ -89,7 +89,7 @@ def _causes(all_rows, failed):
             row["sm"] or 0,
             row["verdict"],
             row["grade"] or "",
-            "guards=off" in row["case"].split(),
+            "guards=off" in as_asked(row).split(),
             tuple(findings.bad_tensors(row)),
         )
         alike.setdefault(key, []).append(row)
@@ -134,7 +134,7 @@ def _separated(near, columns, failed):
 
 def _shared(rows, where):
     """What all rows say of themselves, so that the predicate speaks of no others: the pass, and that guards were off."""
-    said = [set(r["case"].split()) for r in rows]
+    said = [set(as_asked(r).split()) for r in rows]
     every = set.intersection(*said)
     return [t for t in ("pass=fwd", "pass=bwd", "guards=off") if t in every and t not in where]
 

@@ -125,17 +125,15 @@ def various(news):
     return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
-def _change_words(steps, labels):
-    """What the newest version changed, as a headline."""
-    old, new = (labels.get(steps[0][side], steps[0][side]) for side in "ab")
-    said = [steps[0]["sentences"][word] for word in _FIRST if word in steps[0]["sentences"]]
-    if said:
-        return f"cuDNN {new}, after {old}: {', '.join(said)}."
-    moved = (s["b"] for s in steps if not s["sentences"].keys().isdisjoint(_FIRST))
-    last = next((labels.get(b, b) for b in moved), "")
-    return f"cuDNN {new} accepts and refuses what {old} does." + (
-        f" Support last changed with {last}." if last else ""
-    )
+def _decided(step, labels):
+    """What the comparison says, as the gate says it: the headline, and of which versions and devices it is."""
+    where = f"{text.count(len(step['devices']), 'device')} ({words.several(step['devices'])})"
+    return {
+        "tone": {0: "good", 1: "bad"}.get(step["code"], "open"),
+        "head": f"{step['decision']} ({step['sides'].replace('->', '→')})",
+        "clause": step["clause"],
+        "sentence": f"cuDNN {labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])} on {where}.",
+    }
 
 
 def of(store, steps, findings):
@@ -158,17 +156,12 @@ def of(store, steps, findings):
         "notes": [],
     }
     if steps.gate:
-        a, b, devices = (steps.gate[key] for key in ("a", "b", "devices"))
-        where = f"{text.count(len(devices), 'device')} ({words.several(devices)})"
         groups = enumerate(steps.gate["groups"])
         out |= {
+            **_decided(steps.gate, labels),
             "kind": "gate",
             "findings": [],
             "more_findings": 0,
-            "tone": {0: "good", 1: "bad"}.get(steps.code, "open"),
-            "head": steps.gate["decision"],
-            "clause": steps.gate["clause"],
-            "sentence": f"cuDNN {labels.get(a, a)} → {labels.get(b, b)} on {where}.",
             "groups": [_group_line(steps.gate, i, g, True) for i, g in groups][:_GATE],
             "older": max(0, len(steps.gate["groups"]) - _GATE),
             "notes": [n for n in (steps.gate["known"],) if n],
@@ -176,15 +169,12 @@ def of(store, steps, findings):
         return out
     shown, older = _steps(steps.steps, labels) if not out["findings"] else ([], 0)
     out |= {"steps": shown, "older": older}
-    measured = store.one(
-        "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)", (words.NO_BUILD,)
-    )
-    if steps.steps and not news and not measured and store.complete():
-        out |= {"kind": "matrix", "head": _change_words(steps.steps, labels)}
-        broken = (
-            not steps.steps[0]["totals"]
-            .keys()
-            .isdisjoint(("worse", "changed kind", "lost", "begins"))
+    if steps.steps and not news:
+        measured = store.one(
+            "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)",
+            (words.NO_BUILD,),
         )
-        out["tone"] = "bad" if broken else "good"
+        newest = _decided(steps.steps[0], labels)
+        said = " ".join((newest["sentence"], head * bool(measured), sentence))
+        out |= {**newest, "sentence": said, "kind": "run" if measured else "matrix"}
     return out

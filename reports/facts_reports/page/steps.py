@@ -8,6 +8,10 @@ from . import numbers
 
 _FEW = 5  # of so few versions each pair is compared; of more, neighbours, and each with the newest
 _MEMBERS = 400  # cases of a group that its table can show, on each device
+# of a change that is no finding
+_MARKS = {"better": "gained", "gained": "gained"} | dict.fromkeys(
+    ("worse", "changed kind", "lost", "missing", "inconclusive", "accepted"), "edge"
+)
 _NOT_SHOWN = APART | {"reason changed"}
 
 
@@ -111,6 +115,21 @@ def _members(found, group, places):
     return out
 
 
+def _marks(found, places):
+    """{device: {class, and mark: [place of a case]}}: what the map marks. lost: what decides against the candidate."""
+    out = {}
+    for word, ways in found.classes.items():
+        for pair in (pair for pairs in ways.values() for pair in pairs):
+            known = found.about.get((pair, word), (0, "", ""))[1]
+            is_news = word in found.fail_on and (word == "worse" or not known)
+            mark = "lost" if is_news else _MARKS.get(word)
+            if mark and found.names[pair] in places:
+                device = out.setdefault(found.sides.slots[found.slots[pair]].second[1], {})
+                for key in (word, f"{mark} mark"):
+                    device.setdefault(key, set()).add(places[found.names[pair]])
+    return {d: {key: sorted(some) for key, some in marks.items()} for d, marks in out.items()}
+
+
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
     kept = (
@@ -152,7 +171,10 @@ def as_object(found, places):
             for place, s in enumerate(slots)
         },
         "decision": said.decision,
+        "sides": said.sides,
         "clause": said.why,
+        "code": said.code,
+        "marks": _marks(found, places),
         "sentences": {
             c.word: answer.sentence(found, c.word) for c in CHANGES if found.total(c.word)
         },
@@ -174,17 +196,17 @@ class Steps:
     def none(cls):
         """Nothing is compared."""
         found = cls.__new__(cls)
-        found.steps, found.others, found.gate, found.code = [], [], None, None
+        found.steps, found.others, found.gate = [], [], None
         return found
 
     def __init__(self, store, places, compared=None):
-        self.steps, self.others, self.gate, self.code = [], [], None, None
+        self.steps, self.others, self.gate = [], [], None
         if not compared and len(store.builds()) < 2:
             return
         both = sides.Stored(store)
         found = compared or self._gate(both, store)
         if found and found.axes == ["build"]:
-            self.gate, self.code = as_object(found, places), answer.of(found).code
+            self.gate = as_object(found, places)
             self.steps = [self.gate]
             return
         chains = _chains(store)
@@ -198,7 +220,7 @@ class Steps:
         old, new, options = gated(store, record) or ("", "", {})
         ours, theirs = ({d for b, d in record.targets if b == build} for build in (old, new))
         pairs = [((old, d), (new, d)) for d in store.devices() if d in ours & theirs]
-        return diff.of_targets(both, pairs, "gate", **options) if pairs else None
+        return diff.of_targets(both, pairs, **options) if pairs else None
 
     @staticmethod
     def _compared(both, wanted, places):

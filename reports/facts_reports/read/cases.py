@@ -82,6 +82,18 @@ def parse(name):
     return said
 
 
+def as_asked(row):
+    """The row's case as it was asked: of a run with the guards off, a case that leaves `guards` and `policy` open has guards=off."""
+    said = parse(row["case"])
+    is_open = row.get("guards") == "off" and not {"guards", "policy"} & said.keys()
+    return renamed(row["case"], guards="off") if is_open else row["case"]
+
+
+def is_library_s(name, build):
+    """Does the case ask for the library's answer (policy=), which need not be cuDNN's? The CPU backend has no other."""
+    return " policy=" in name and build != "none"
+
+
 def renamed(name, **more):
     """The name with other values of some keys, in the order of names."""
     said = {**parse(name), **more}

@@ -107,6 +107,7 @@ _HEAT = (
     ("Scores", "dropout", "dropout!=0"),
     ("Run", "deterministic", "deterministic!=0"),
 )
+_LIBRARY_S = ("Library", "math backend may answer", "policy!=cudnn")
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,17 @@ class Feature:
     inside: str = ""  # of the heat map: which cases, packed
 
 
+def _of_cudnn(where, column):
+    """The predicate for cuDNN's own answers: a case with policy= asks for the library's, which may be the math backend's."""
+    if set(column("policy")) <= {"cudnn", None}:
+        return where
+    return f"{f'({where})' if '|' in where else where} & policy=cudnn"
+
+
 def _by_value(axis, key, column):
     seen = {}
-    for value in column(key):
-        seen[value] = seen.get(value, 0) + 1
+    for value, policy in zip(column(key), column("policy")):
+        seen[value] = seen.get(value, 0) + (policy in ("cudnn", None))
     if len(seen) < 2:
         return []
     order = next((k.get("values", []) for k in cases.key_table() if k["key"] == key), [])
@@ -132,7 +140,7 @@ def _by_value(axis, key, column):
         sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS], key=lambda v: (place.get(v, 99), v)
     )
     safe = [v for v in common if v and not set(v) & set("()&|!=<>~, *?")]
-    return [Feature(axis, v, f"{key}={v}") for v in safe]
+    return [Feature(axis, v, _of_cudnn(f"{key}={v}", column)) for v in safe]
 
 
 def of(column):
@@ -141,8 +149,8 @@ def of(column):
     for axis, slices in _SPELLED.items():
         known = [
             (label, where, tree)
-            for label, where in slices
-            if (tree := predicate.of_attention(where))
+            for label, said in slices
+            if (tree := predicate.of_attention(where := _of_cudnn(said, column)))
         ]
         hits = [
             Feature(axis, label, where)
@@ -160,7 +168,8 @@ def of(column):
 def heat(column, found):
     """The features, those of the heat map marked; what only the heat map has comes last."""
     rows = {}
-    for axis, label, where in _HEAT:
+    rows_of = [(axis, label, _of_cudnn(where, column)) for axis, label, where in _HEAT]
+    for axis, label, where in [*rows_of, _LIBRARY_S]:
         tree = predicate.of_attention(where)
         inside = predicate.holding(tree, column) if tree else []
         if any(inside):

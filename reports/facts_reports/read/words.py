@@ -49,6 +49,7 @@ def answer(store):
     """(headline, sentence). The headline is the answer; the sentence its scope."""
     totals = store.totals()
     counts = {**store.counts(), "missing": totals["missing"]}
+    of_cudnn = {**store.counts(*CUDNN_S), "missing": totals["missing"]}
     news, known = store.pairs(NEWS), store.pairs(KNOWN)
     asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
     labels = build_labels(asked_builds)
@@ -75,14 +76,14 @@ def answer(store):
         head = "No findings."
     asked = f" of {several(suites(store))}" if suites(store) else ""
     said = [
-        f"{counts[w]:,} {w}"
+        f"{of_cudnn[w]:,} {w}"
         for w in reversed([o.word for o in OUTCOMES])
-        if counts.get(w) and not is_finding(w)
+        if of_cudnn.get(w) and not is_finding(w)
     ]
     sentence = (
         f"{text.count(totals['cases'], 'case')}{asked}, {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'}, "
         f"{text.count(len(store.devices()), 'device')} ({several(store.devices())}): {text.count(totals['rows'], 'row')}"
-        f"{'; ' + several(said, 20) if said else ''}."
+        f"{'; ' + several(said, 20) if said else ''}{'; ' + apart if (apart := others(store)) else ''}."
     )
     return head, sentence
 
@@ -98,6 +99,17 @@ def errors_of(row):
     """[(tensor, numbers)]"""
     errors = row.get("errors")
     return [(t, e) for t, e in errors.items() if isinstance(e, dict)] if errors else []
+
+
+# The rows that are cuDNN's: the CPU backend has no build, and a case with policy= asks for the library's answer.
+CUDNN_S = ("build<>? AND case_name NOT LIKE '% policy=%'", (NO_BUILD,))
+
+
+def others(store):
+    """The rows that are not cuDNN's, in words; "" where there are none."""
+    counts = store.counts(f"NOT ({CUDNN_S[0]})", CUDNN_S[1])
+    said = [f"{n:,} {word}" for word, n in reversed(counts.items())]
+    return f"FACTS's own backends: {several(said, 20)}" if said else ""
 
 
 def _ratios(row):

@@ -40,6 +40,8 @@ typedef enum option_kind {
       "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                            \
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ),                             \
       "set these keys in every case: 'engine=all'")                                                \
+    X("guards", 0, TEXT, guards, "on|off", BATCH,                                                  \
+      "on: the library refuses what cuDNN is known to get wrong; default: off, in run on")         \
     X("output", 'o', TEXT, output, "PATH", BATCH | SEARCHES | VERSIONS,                            \
       "write the record to this file")                                                             \
     X("json", 0, FLAG, json, NULL, CASES | ON(DOCTOR) | ON(SELF) | VERSIONS,                       \

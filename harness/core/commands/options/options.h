@@ -21,7 +21,8 @@ typedef enum facts_exit {
 typedef struct facts_options {
     const char **words; /* CASES, IN..., owned array of argv's strings */
     size_t word_count;
-    const char *cudnn, *device, *where, *with, *output, *dump, *standalone, *plan_dir, *oracle;
+    const char *cudnn, *device, *where, *with, *guards, *output, *dump, *standalone, *plan_dir,
+        *oracle;
     int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
     double timeout_s;
     const char *liar, *dtype;

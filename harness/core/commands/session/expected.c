@@ -16,6 +16,7 @@ struct facts_expectations {
     facts_known_answer *answers;    /* of one row; room for all failures */
     facts_text title, known, lines; /* of one row */
     char suites[FACTS_SUITES_MAX];  /* that are run, whole; "": something else */
+    bool unguarded;
 };
 
 static bool is_suite(const char *word, const char *folder)
@@ -66,6 +67,21 @@ int facts_expectations_load(facts_expectations **out, const facts_language *lang
     e->answers = calloc(e->knowledge.count + 1, sizeof *e->answers);
     snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
+}
+
+void facts_expectations_unguard(facts_expectations *e, bool unguarded)
+{
+    e->unguarded = unguarded;
+}
+
+/* The case as it was asked. */
+static bool parse(const facts_expectations *e, facts_case *out, const char *name)
+{
+    facts_error error;
+    const bool known = facts_case_read(e->language, out, name, &error);
+    if (known && e->unguarded && e->language->unguard)
+        e->language->unguard(out);
+    return known;
 }
 
 /* The verdict that is known before the case is asked. */
@@ -216,7 +232,6 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
 {
     facts_subject subject;
     facts_case c;
-    facts_error error;
     char texts[5][40];
     *out = (facts_expected_row){ .unexpected = facts_verdict_is_finding(verdict) };
     subject_of(&subject, texts, target, sm, measured, verdict, row);
@@ -224,7 +239,7 @@ void facts_expectations_judge(facts_expectations *expectations, const facts_targ
         judge_refusal(work->expect, &subject, verdict, row, out);
         return;
     }
-    if (!expectations || !facts_case_read(expectations->language, &c, work->name, &error))
+    if (!expectations || !parse(expectations, &c, work->name))
         return;
     subject.c = &c;
     say_known(expectations, target, verdict, &subject, out);
@@ -265,7 +280,6 @@ static long candidates(const facts_expectations *e, const facts_expectation *exp
 {
     char text[40];
     long n = 0;
-    facts_error error;
     const facts_target *target = &tally->targets[t];
     bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
     facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
@@ -275,8 +289,7 @@ static long candidates(const facts_expectations *e, const facts_expectation *exp
     for (size_t w = 0; w < tally->work_count; w++) {
         facts_case c;
         uint8_t verdict = facts_tally_cell(tally, t, w)->verdict;
-        if (*tally->work[w].expect ||
-            !facts_case_read(e->language, &c, tally->work[w].name, &error))
+        if (*tally->work[w].expect || !parse(e, &c, tally->work[w].name))
             continue;
         subject.c = &c;
         if (!facts_predicate_possible(expected->where, &subject))

@@ -17,6 +17,8 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
  * expectations. */
 int facts_expectations_load(facts_expectations **out, const facts_language *language,
                             const char *suites, facts_error *message);
+/* Cases are read as the language's `unguard` leaves them. */
+void facts_expectations_unguard(facts_expectations *expectations, bool unguarded);
 /* Compares one row with the expectations. Fills the row's `expectation` object and decides whether
  * the row is a finding. */
 void facts_expectations_judge(facts_expectations *expectations, const facts_target *target, int sm,

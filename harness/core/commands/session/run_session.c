@@ -268,6 +268,7 @@ static void fill_order(facts_session *s)
     s->order = (facts_order){
         .task = s->task,
         .language = s->call->driver->language,
+        .unguarded = s->unguarded,
         .explain = o->explain,
         .trace = o->trace,
         .first_bad_only = o->first_bad_only,
@@ -309,6 +310,7 @@ int facts_session_run(facts_session *s)
     if (facts_expectations_load(&s->expectations, s->call->driver->language, s->suites, &error) !=
         0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
+    facts_expectations_unguard(s->expectations, s->unguarded);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);
     int status = facts_session_open_record(s);

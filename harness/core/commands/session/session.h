@@ -24,6 +24,7 @@ typedef struct facts_session {
     const facts_invocation *call; /* its language, and its words for the record */
     const facts_options *options; /* possibly others than the call's */
     facts_task task;
+    bool unguarded; /* of order.h */
     facts_cases *cases;
     facts_work *work;
     size_t work_count, all_count; /* all_count: before sharding */

@@ -102,6 +102,7 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member_int(&line, "format", FACTS_RECORD_FORMAT);
     facts_text_member(&line, "started", started);
     facts_text_member(&line, "do", tasks[s->task]);
+    facts_text_member(&line, "guards", s->unguarded ? "off" : "on");
     add_strings(&line, "command", s->call->argv, s->call->argc);
     if (s->suites[0])
         facts_text_member(&line, "suites", s->suites);
@@ -135,7 +136,8 @@ int facts_session_open_record(facts_session *s)
         if (!s->targets.at[i].content[0]) /* the resumed record was read already */
             facts_target_identify(&s->targets.at[i], s->worker);
     if (s->options->resume && !s->more)
-        status = facts_resume_read(&s->resume, s->record, s->suite_hash, &s->targets, &error);
+        status = facts_resume_read(&s->resume, s->record, s->suite_hash, s->unguarded, &s->targets,
+                                   &error);
     facts_open_mode mode = s->options->resume      ? FACTS_OPEN_RESUME
                            : s->options->overwrite ? FACTS_OPEN_REPLACE
                                                    : FACTS_OPEN_NEW;

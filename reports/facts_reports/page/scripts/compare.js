@@ -1,4 +1,4 @@
-// What changed between two versions: each group with its cases side by side. `facts diff` compared the pairs that stand in the data; for another the page has the command.
+// What changed between two versions: each group with its cases side by side. `facts gate` compared the pairs that stand in the data; for another the page has the command.
 const Compare = (() => {
   const { targets, dict, columns, raw } = Data, MOST = 60;   // cases of a group
   const labels = new Map(targets.map((t) => [t.build, t.spec])), versions = new Map(targets.map((t) => [t.build, t.cudnn])), label = (build) => labels.get(build) ?? build;
@@ -75,16 +75,9 @@ const Compare = (() => {
     return element("li", {}, button, open ? sideBySide(step, group, state.device) : null);
   }
 
-  // What changed on one of several devices, in the words of the groups.
-  function ofDevice(step, device) {
-    const sums = {};
-    for (const group of step.groups) if (group.counts[device]) sums[group.class] = (sums[group.class] ?? 0) + group.counts[device];
-    return Object.keys(sums).length ? `On ${device}: ${Object.entries(sums).map(([word, n]) => `${count(n)} ${word}`).join(", ")}.` : `Nothing changed on ${device}.`;
-  }
-
   function stepOf(step, state) {
     const part = state.device && step.devices.length > 1, items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
-    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? ofDevice(step, state.device) : step.headline}`)),
+    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? `On ${state.device}: ${step.headlines[state.device]}` : step.headline}`)),
       items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."),
       ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
   }
@@ -101,7 +94,7 @@ const Compare = (() => {
     if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return [...say(`${both} are not compared${device ? ` on ${device}` : ""}: these records have no case that both answered there. This command asks both:`),
       copyable(`facts gate ${ofBoth}${device ? ` --device ${shell(targets.find((t) => t.device === device).ask)}` : ""}`)];
     const files = raw.files.length > 4 ? "RECORD..." : raw.files.map(shell).join(" ");
-    return [...say(`This page does not hold the comparison of ${both}. This command prints it:`), copyable(`facts diff ${files} ${ofBoth}${device ? ` --where ${shell(`device=${device}`)}` : ""}`)];
+    return [...say(`This page does not hold the comparison of ${both}. This command prints it:`), copyable(`facts gate ${files} ${ofBoth}${device ? ` --where ${shell(`device=${device}`)}` : ""}`)];
   }
 
   function render(state) {
@@ -140,5 +133,5 @@ const Compare = (() => {
     toResult();
   }
 
-  return { start, render, show, toResult };
+  return { start, render, show, toResult, label };
 })();

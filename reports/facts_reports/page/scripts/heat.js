@@ -44,7 +44,7 @@ const Heat = (() => {
   }
 
   // A run's map opens with a device that has findings, a gate's with one that it compared. Of several: the one that was asked the most versions, then where the newest change broke most, then where it changed most.
-  const BROKEN = ["worse", "changed kind", "lost", "missing"], MOVED = [...BROKEN, "better", "gained"];
+  const BROKEN = ["worse", "changed kind", "lost", "begins", "missing"], MOVED = [...BROKEN, "better", "gained"];
   const newest = Data.raw.steps.find((s) => s.groups.some((g) => MOVED.includes(g.class))) ?? { groups: [] };
   const moved = (device, classes) => newest.groups.reduce((n, g) => n + (classes.includes(g.class) ? g.counts[device] ?? 0 : 0), 0);
   const found = new Set();
@@ -98,17 +98,22 @@ const Heat = (() => {
     return out;
   }
 
-  // A move from one answer to another, in the words of the gate.
-  const MOVES = { "good failure": "worse", "good refused": "lost", "refused good": "gained", "failure good": "better", "failure refused": "better" };
-  const standing = (o) => (outcomes[o].kind === "error" ? "failure" : outcomes[o].kind);
+  // What the comparison with the version before marks in each column: the cases of each class and of each mark; and which version that is.
+  const marksOf = (device, across) => across.map((column) => {
+    const step = Data.raw.steps.find((s) => column.list.some((t) => targets[t].build === s.b) && s.devices.includes(device));
+    return { before: step ? Compare.label(step.a) : "", marks: Object.entries(step?.marks[device] ?? {}) };
+  });
 
-  // {counts, total, accepted, state, changed: cases that end otherwise than in the column before} of one row, for each column.
-  function line(holds, { way, ways }, width) {
-    const out = Array.from({ length: width }, () => ({ counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, changed: 0, lost: 0, gained: 0, moves: {}, before: -1 }));
+  // {counts, total, accepted, state, moves: cases that changed since the version `before`, by class} of one row, for each column.
+  function line(holds, { way, ways }, marked) {
+    const width = marked.length, out = marked.map(({ before }) => ({ before, counts: new Uint32Array(outcomes.length), total: 0, accepted: 0, failed: 0, guarded: 0, news: 0, lost: 0, gained: 0, edge: 0, moves: {} }));
     const many = counts(holds, way, ways.length);
+    marked.forEach(({ marks }, i) => {
+      for (const [word, cases] of marks) out[i].moves[word] = cases.reduce((sum, c) => sum + (holds[c] && ways[way[c]].cells[i] !== NONE), 0);
+      for (const mark of ["lost", "gained", "edge"]) out[i][mark] = out[i].moves[`${mark} mark`] ?? 0;
+    });
     ways.forEach(({ cells, news }, at_) => {
       const n = many[at_];
-      let last = NONE, from = -1;
       for (let i = 0; n && i < width; i++) {
         const o = cells[i];
         if (o === NONE) continue;
@@ -119,16 +124,6 @@ const Heat = (() => {
         one.news += n * news[i];
         if (outcomes[o].kind === "good") one.accepted += n;
         if (kinds[o] === "failure") one.failed += n;
-        if (last !== NONE && outcomes[last].kind !== outcomes[o].kind) {
-          one.changed += n;
-          one.before = from;
-          const word = MOVES[`${standing(last)} ${standing(o)}`] ?? "changed otherwise";
-          one.moves[word] = (one.moves[word] ?? 0) + n;
-          if (outcomes[last].kind === "good") one.lost += n;
-          if (outcomes[o].kind === "good") one.gained += n;
-        }
-        last = o;
-        from = i;
       }
     });
     for (const one of out) one.state = stateOf(one);
@@ -150,7 +145,7 @@ const Heat = (() => {
   function rowsWithout(across) {
     if (!asked.has(across)) {
       const cells = together(ended(Data.every, across));
-      asked.set(across, new Map(rowsOf.map((f) => [f.id, line(Data.members(f.id), cells, across.length).map((one) => one.total > 0)])));
+      asked.set(across, new Map(rowsOf.map((f) => [f.id, line(Data.members(f.id), cells, across.map(() => ({ before: "", marks: [] }))).map((one) => one.total > 0)])));
     }
     return asked.get(across);
   }
@@ -159,11 +154,11 @@ const Heat = (() => {
 
   function cellOf(feature, device, across, i, one, selected, wide, issues) {
     const list = ofDevice.get(device), part = { first: list.indexOf(across[i].list[0]), last: list.indexOf(across[i].list[across[i].list.length - 1]) };
-    const moved = [...new Set(Object.values(MOVES)), "changed otherwise"].filter((word) => one.moves[word]).map((word) => `${count(one.moves[word])} ${word}`);
+    const moved = Object.keys(Data.raw.changes).filter((word) => one.moves[word]).map((word) => `${count(one.moves[word])} ${word}`);
     const serious = issues.filter((x) => x.serious).length, known = issues.length ? `; ${Issues.counted(issues.length)}${serious ? `, ${count(serious)} serious` : ""}: ${issues[0].text}` : "";
-    const changed = one.changed ? `; since ${across[one.before].label} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}${known}`;
+    const changed = moved.length ? `; since ${one.before} ${moved.join(", ")}` : "", said = `${feature.label}, ${across[i].label}: ${words(one)}${changed}${known}`;
     const ref = one.total + one.guarded ? Matrix.reference(feature.id, list, part, [0, 1]) : "";
-    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.changed && !one.lost && !one.gained ? " edge" : ""}${serious ? " issue" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
+    const button = element("button", { type: "button", class: `cell ${one.state}${one.lost ? " lost" : ""}${one.gained ? " gained" : ""}${one.edge && !one.lost && !one.gained ? " edge" : ""}${serious ? " issue" : ""}`, "data-cell": ref, "aria-label": said, "aria-pressed": String(ref !== "" && ref === selected) }, glyph(one),
       wide ? element("span", { class: "n" }, one.total ? `${count(one.accepted)}/${count(one.total)}` : "", one.lost ? element("b", { class: "less" }, ` −${count(one.lost)}`) : "", one.gained ? element("b", {}, ` +${count(one.gained)}`) : "") : null);
     if (one.state === "mixed" || one.state === "known") {
       const good = Math.min(100 * one.accepted / one.total, one.state === "known" ? 88 : 100);
@@ -184,7 +179,7 @@ const Heat = (() => {
   }
 
   function render(state, rows) {
-    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), whole = state.q.trim() ? rowsWithout(across) : null, table = at("heat"), wide = across.length <= 7;
+    const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), marked = marksOf(device, across), whole = state.q.trim() ? rowsWithout(across) : null, table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
     table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
@@ -192,10 +187,10 @@ const Heat = (() => {
     let body = null, axis = null, first = null;
     const drawn = new Set();
     for (const feature of rowsOf) {
-      const one = line(Data.members(feature.id), cells, across.length);
+      const one = line(Data.members(feature.id), cells, marked);
       if (!one.some((x) => x.total + x.guarded)) continue;
       one.forEach((x, i) => { if (x.state === "none" && !x.guarded && whole?.get(feature.id)[i]) x.state = "away"; });
-      for (const x of one) drawn.add(x.state).add(x.lost && "lost").add(x.gained && "gained").add(x.changed && !x.lost && !x.gained && "edge");
+      for (const x of one) drawn.add(x.state).add(x.lost && "lost").add(x.gained && "gained").add(x.edge && !x.lost && !x.gained && "edge");
       const tr = element("tr");
       if (feature.axis !== axis) {
         axis = feature.axis;
@@ -219,7 +214,7 @@ const Heat = (() => {
 
   // Of the signs those that are in the map.
   const CALLED = { none: "not asked", away: "filtered away", open: "no answer", known: "known failure", edge: "changed", issue: "serious known issue" };
-  const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "fewer accepted than in the version before"], gained: [" ", "more accepted"], edge: [" ", "changed otherwise"], issue: [" ", "a serious failure is known of some case"] })
+  const legend = (drawn) => at("heat-legend").replaceChildren(...Object.entries({ ...STATES, lost: [" ", "lost or worse since the version before: the gate says DO NOT MOVE"], gained: [" ", "gained or better"], edge: [" ", "changed otherwise"], issue: [" ", "a serious failure is known of some case"] })
     .filter(([word]) => drawn.has(word)).map(([word, [sign, says]]) => element("span", { title: says }, element("span", { class: `cell ${word}`, "aria-hidden": "true" }, sign), ` ${CALLED[word] ?? word}`)));
 
   // The line above the map: what the cell under the pointer or the focus counts.
