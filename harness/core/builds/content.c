@@ -23,6 +23,7 @@ void facts_content_file(facts_content *content, const char *path)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     XXH3_state_t hash;
     ssize_t n = -1;
+    XXH3_INITSTATE(&hash); /* the reset below reads the old seed */
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     XXH3_64bits_reset_withSeed(&hash, XXH3_64bits(name, strlen(name)));
     while (file >= 0 && ((n = read(file, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))

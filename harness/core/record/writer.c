@@ -190,11 +190,16 @@ bool facts_writer_close(facts_writer *writer, facts_error *error)
     /* EINVAL and EROFS: a pipe or terminal, which cannot be synced. */
     bool synced = fsync(writer->fd) == 0 || errno == EINVAL || errno == EROFS;
     int why = errno;
+    struct stat st;
+    const bool removed =
+        fstat(writer->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0;
     bool closed = close(writer->fd) == 0;
     if (!synced || !closed)
         refuse(error, 3, writer->path, strerror(synced ? errno : why));
+    else if (removed)
+        refuse(error, 3, writer->path, "was removed while it was written; its rows are lost");
     free(writer->path);
     free(writer->line);
     free(writer);
-    return synced && closed;
+    return synced && closed && !removed;
 }

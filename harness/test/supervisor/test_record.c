@@ -234,6 +234,17 @@ Test(record, a_short_write_is_an_error)
     facts_writer_close(writer, &error);
 }
 
+Test(record, a_record_that_somebody_removes_is_an_error)
+{
+    facts_error error;
+    facts_writer *writer;
+    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_NEW, &error), 0);
+    cr_assert(facts_writer_line(writer, "{}", 2));
+    cr_assert_eq(unlink(path), 0);
+    cr_expect_not(facts_writer_close(writer, &error));
+    cr_expect(strstr(error.text, "was removed while it was written") != NULL, "%s", error.text);
+}
+
 Test(record, every_verdict_reads_back)
 {
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++) {
