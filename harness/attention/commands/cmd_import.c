@@ -277,11 +277,9 @@ static int ask(const facts_invocation *call, const facts_import *m)
 {
     const facts_options *o = call->options;
     facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
-    facts_session s = { .options = o,
-                        .task = task,
-                        .unguarded = !o->run,
-                        .call = call,
-                        .keep_record = true };
+    facts_session s = {
+        .options = o, .task = task, .unguarded = !o->run, .call = call, .keep_record = true
+    };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {

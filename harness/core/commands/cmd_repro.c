@@ -76,11 +76,9 @@ int facts_command_repro(const facts_invocation *call)
     facts_options options = *o;
     facts_repro_files files = { .rows = NULL };
     options.explain = true;
-    facts_session s = { .options = &options,
-                        .unguarded = true,
-                        .call = call,
-                        .on_row = show_row,
-                        .context = &files };
+    facts_session s = {
+        .options = &options, .unguarded = true, .call = call, .on_row = show_row, .context = &files
+    };
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = check(&s);

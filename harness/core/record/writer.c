@@ -191,8 +191,7 @@ bool facts_writer_close(facts_writer *writer, facts_error *error)
     bool synced = fsync(writer->fd) == 0 || errno == EINVAL || errno == EROFS;
     int why = errno;
     struct stat st;
-    const bool removed =
-        fstat(writer->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0;
+    const bool removed = fstat(writer->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0;
     bool closed = close(writer->fd) == 0;
     if (!synced || !closed)
         refuse(error, 3, writer->path, strerror(synced ? errno : why));

@@ -52,8 +52,8 @@ static void expect_read(const fattn_problem *p, const fattn_problem *q, const ch
     const side sides[] = { on_host(), on_gpu() };
     for (size_t i = 0; i < 2; i++) {
         const uint64_t a = answer_of(&sides[i], p, field), b = answer_of(&sides[i], q, field);
-        cr_expect(a == 0 || b == 0 || (a == b) == same,
-                  "%s ignores %s and does not refuse it", sides[i].engine->name, field);
+        cr_expect(a == 0 || b == 0 || (a == b) == same, "%s ignores %s and does not refuse it",
+                  sides[i].engine->name, field);
         cr_expect(i == 1 || a != 0 || b != 0, "%s: nobody computes it", field);
     }
 }
