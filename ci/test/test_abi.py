@@ -69,7 +69,11 @@ class Abi(Folder):
         self.assertEqual(abi("--write", LIBRARY, self.at / "now")[0], 0)
         now, old = fields((self.at / "now").read_text()), fields(self.text)
         self.assertLessEqual({f"fattn_{name}" for name in sized()}, set(now))
-        self.assertEqual({name: now[name][: len(list_)] for name, list_ in old.items()}, old)
+        for name, members in old.items():  # a reserved member may get a name
+            with self.subTest(name):
+                for (bit, word), found in zip(members, now[name], strict=False):
+                    self.assertIn((bit, word), (found, (found[0], "reserved")))
+                self.assertGreaterEqual(len(now[name]), len(members))
 
     def test_a_struct_that_carries_its_size_may_grow_at_its_end_alone(self):
         def shorter(body, _):

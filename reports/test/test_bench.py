@@ -276,7 +276,7 @@ class Gate(Base):
         command = ["facts", "gate", f"--baseline={OLD}", "--candidate", NEW, *words]
         path = self.write("page.jsonl", record_of(lines, command=command))
         found = steps.Steps(store.load([path]), {})
-        return found.code, found.gate["headline"]
+        return found.gate["code"], found.gate["headline"]
 
     def test_the_page_gives_the_answer_of_the_gate(self):
         slow = timed(CASE, (100.0, 107.0))

@@ -79,11 +79,12 @@ static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out
 }
 
 /* cuDNN is asked, not the library: its guards are off. A run launches kernels, one of a known failure may never end and keep
- * the GPU, so there the guards stay on. */
+ * the GPU, so there the guards stay on; also for plans in a folder, which are made for runs. */
 static int read_guards(facts_session *s)
 {
     const char *word = s->options->guards;
-    s->unguarded = word ? strcmp(word, "off") == 0 : s->task != FACTS_TASK_RUN;
+    s->unguarded =
+        word ? strcmp(word, "off") == 0 : s->task != FACTS_TASK_RUN && !s->options->plan_dir;
     if (!word || s->unguarded || strcmp(word, "on") == 0)
         return FACTS_EXIT_OK;
     return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --guards %s: give on or off", word);

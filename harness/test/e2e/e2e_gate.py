@@ -269,7 +269,7 @@ class Gate(e2e.TestCase):
             (absent, ("--page", text), "give a folder"),
             (absent, ("pass=fwd d=64", "--device", "cpu"), "--device cpu"),
             (absent, ("smok",), "did you mean smoke?"),
-            (absent, ("--device", "h100"), "h100-sxm"),
+            (absent, ("--device", "h10"), "h100-sxm"),
             (absent, ("--bench", "--device", "h100-sxm"), "--bench"),
         ):
             with self.subTest(candidate=candidate, words=words):

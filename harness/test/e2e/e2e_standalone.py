@@ -126,7 +126,7 @@ class Words(e2e.TestCase):
         for case, *words in (
             ("fwd b=1 h=2 s=64 d=64 exec=graph_native", "exec=graph_native"),
             ("fwd b=1 h=2 s=64 d=64 check=nonfinite", "check=nonfinite"),
-            ("bwd h=4/2 s=130/200 d=64 bias=bool:11ss", "guards=off"),
+            ("bwd h=4/2 s=130/200 d=64 bias=bool:11ss guards=on", "guards=off"),
             ("bwd b=2 h=2 s=64 d=64 guards=off stride=broadcast:k.b;sum:dk.b", "summed"),
         ):
             with self.subTest(case):

@@ -98,7 +98,7 @@ def _answer(word: str, row: dict[str, Any]) -> list[str]:
     lines = [f"{word}: {row['case']}", f"  {where}: {said}"]
     near = row.get("nearest")
     if near is not None:
-        some = "; ".join(str(one) for one in near[:3])
+        some = "; ".join(one["change"] for one in near[:3])
         lines += [f"  accepted: {some or 'nothing near it that was tried'}"]
     return lines
 

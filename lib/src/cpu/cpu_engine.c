@@ -19,8 +19,6 @@ static const char *refusal_of(const fattn_problem *p)
 {
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
         return "the cpu backend has no cuDNN graph: impl unified and spelling single do not apply";
-    if (p->unfuse_fma)
-        return "unfuse_fma: the cpu backend rounds as its compiler does; ask cudnn";
     const bool mx = fattn__dtype_is_mx(p->dtype);
     if (p->rope && (mx || fattn__dtype_is_fp8(p->dtype)))
         return "rope: what is rotated would lose its 8-bit scales; rotate before quantising";

@@ -99,6 +99,7 @@ static void expect_read(const fattn_problem *p, const fattn_problem *q, const ch
     X(deterministic, "they always are")                                                            \
     X(determinism, "how cuDNN is asked")                                                           \
     X(capture, "how the call is launched")                                                         \
+    X(unfuse_fma, "how cuDNN rounds; the math backend refuses it")                                 \
     X(guards_off, "what is refused")                                                               \
     X(reserved, "is 0")
 
@@ -155,7 +156,6 @@ static void scores_are_read(void)
     READ(FORWARD, rope, 1);
     READ(FORWARD, rope_dim, 8, p.rope = 1);
     READ(FORWARD, impl, FATTN_IMPL_UNIFIED);
-    READ(FORWARD, unfuse_fma, 1);
     READ(FORWARD, ragged_bits, 32);
     READ(FORWARD, ragged, FATTN_RAGGED_Q, p.ragged_bits = 32);
     fattn_score_mod_destroy(mod), fattn_score_mod_destroy(tensor);
