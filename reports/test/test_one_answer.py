@@ -50,10 +50,12 @@ def record():
 
 
 def pairs():
-    """Every two neighbours, and 30 others."""
+    """Every two neighbours, and others: 4 by day, all in the night."""
     every = list(itertools.combinations(VERSIONS, 2))
     near = list(zip(VERSIONS, VERSIONS[1:]))
-    return near + random.Random(1).sample([pair for pair in every if pair not in near], 28)
+    return near + random.Random(1).sample(
+        [pair for pair in every if pair not in near], 30 if support.NIGHT else 4
+    )
 
 
 def plain(said):

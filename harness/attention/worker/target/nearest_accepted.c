@@ -48,7 +48,7 @@ static const struct field {
     FIELD(alibi, ALIBI),
     FIELD(rope, ROPE),
     FIELD(has_bias, BIAS),
-    FIELD(score_mod, MOD),
+    { offsetof(fattn_problem, score_mod), sizeof(void *), FACTS_KEY_MOD },
 #undef FIELD
 };
 
