@@ -58,10 +58,10 @@ class Softmax(e2e.TestCase):
         self.assertIn("pass 1  unsupported 1  wrong 2\n", done.out)
 
     def test_gate_bisect_and_report_know_the_other_build(self):
-        old, new, newer = map(self.build, ("9.19.0", "9.20.0", "9.22.0"))
+        old, new, newer = map(self.build, ("9.21.0", "9.22.0", "9.24.0"))
         here = ("--device", "h100-sxm")
         self.softmax("decide", SUITE, "--cudnn", f"{old},{new}", *here, "-o", self.path("d.jsonl"))
-        sides = ("--baseline", "9.19.0", "--candidate", "9.20.0")
+        sides = ("--baseline", "9.21.0", "--candidate", "9.22.0")
         for asked in ((SUITE, "--baseline", old, "--candidate", new, *here), ("d.jsonl", *sides)):
             done = self.softmax("gate", *asked, status=1)
             self.assertIn("DO NOT MOVE", done.out)
@@ -69,7 +69,7 @@ class Softmax(e2e.TestCase):
         short = self.softmax("gate", "d.jsonl", *sides, "--where", "columns<2000")
         self.assertIn("OK TO MOVE", short.out)
         done = self.softmax("bisect", LONG, "--cudnn", f"{old},{new},{newer}", *here)
-        self.assertIn("lost: last good 9.19.0, first bad 9.20.0\n", done.out)
+        self.assertIn("lost: last good 9.21.0, first bad 9.22.0\n", done.out)
         done = self.softmax("report", self.path("d.jsonl"), "-o", self.path("page"))
         self.assertIn("10 cases", done.out)
         with open(self.path("page", "index.html"), encoding="utf-8") as file:
