@@ -26,6 +26,8 @@ DROPOUT = f"""B dropout, cpu
     red pass=fwd {DROPS} rng=99:4 want=rng_dump
     red pass=fwd {DROPS} want=stats
     pass=fwd {SMALL}"""
+FAR = """B dropout, cpu
+    red pass=fwd dtype=bf16 b=2 h=6 s=260/520 d=8 dropout=0.1"""
 BLOCKS = """C blocks, cpu
     red pass=bwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64
     red pass=bwd dtype=mxe4m3 b=2 h=2 s=200 d=128 mask=causal
@@ -96,6 +98,8 @@ LIES = {
 }
 LIES |= {f"mx-copy-{tensor}": BLOCKS for tensor in ("q", "k", "do")}
 LIES |= {f"dropout-{what}": DROPOUT for what in ("batches", "heads", "rows", "period")}
+FAR_ONES = "entries heads-5 rows-256 keys-256 seed-high offset-high"
+LIES |= {f"dropout-{what}": FAR for what in FAR_ONES.split()}
 LIES |= {f"dropout-ignored-{what}": DROPOUT for what in ("seed", "offset")}
 
 

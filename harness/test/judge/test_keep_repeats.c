@@ -141,6 +141,54 @@ static void quads_of_rows(int64_t at[4])
     at[2] = at[2] / 32 * 32;
 }
 
+/* One counter for entries and heads, of two key heads. */
+static void head_of_next_entry(int64_t at[4])
+{
+    at[1] += 2 * at[0];
+    at[0] = 0;
+}
+
+static void head_of_5(int64_t at[4])
+{
+    at[1] %= 5;
+}
+
+static void row_of_256(int64_t at[4])
+{
+    at[2] %= 256;
+}
+
+static void key_of_256(int64_t at[4])
+{
+    at[3] %= 256;
+}
+
+static void row_and_key(int64_t at[4])
+{
+    at[3] += at[2];
+    at[2] = 0;
+}
+
+Test(keep_repeats, distant_and_slanted_mistakes_are_found_and_named)
+{
+    static const struct {
+        bend *from;
+        const char *what;
+    } lies[] = { { head_of_next_entry, "batch entries 1, heads -2 apart" },
+                 { head_of_5, "heads 5 apart" },
+                 { row_of_256, "rows 256 apart" },
+                 { key_of_256, "keys 256 apart" },
+                 { row_and_key, "rows 16, keys -16 apart" } };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        mask m = mask_of("pass=fwd b=2 h=6/2 s=260/520 d=8 dropout=0.1", i, 0.9, FOUR_ROWS,
+                         lies[i].from);
+        const facts_repeat found = facts_repeat_within(&m.p, m.bit);
+        cr_expect(found.ratio > 1.0, "%s: %g", lies[i].what, found.ratio);
+        cr_expect_str_eq(found.what, lies[i].what);
+        free(m.bit);
+    }
+}
+
 Test(keep_repeats, each_mistake_is_found_and_named)
 {
     static const struct {

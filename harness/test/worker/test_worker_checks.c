@@ -124,28 +124,6 @@ Test(worker_checks, an_answer_that_is_wrong_already_is_not_asked_further)
     end(&s);
 }
 
-/* The cpu backend sums over all keys of a row and no others. */
-Test(worker_checks, how_far_a_nan_went_is_recorded)
-{
-    scene s;
-    begin(&s, "pass=fwd " SHAPE "mask=causal check=nonfinite");
-    check(&s, FACTS_VERDICT_PASS);
-    json_t *row = json_object();
-    facts_row_check(row, &s.trial.check);
-    json_t *spread = json_object_get(json_object_get(row, "check"), "spread");
-    const char *const words[] = { "nan_key", "inf_value" };
-    for (int i = 0; i < 2; i++) {
-        json_t *one = json_object_get(spread, words[i]);
-        const json_int_t readers = 2 * 4 * (40 - 28), others = 2 * 4 * 28; /* rows from key 28 on */
-        cr_expect_eq(json_integer_value(json_object_get(one, "readers")), readers, "%s", words[i]);
-        cr_expect_eq(json_integer_value(json_object_get(one, "reached")), readers, "%s", words[i]);
-        cr_expect_eq(json_integer_value(json_object_get(one, "others")), others, "%s", words[i]);
-        cr_expect_eq(json_integer_value(json_object_get(one, "strayed")), 0, "%s", words[i]);
-    }
-    json_decref(row);
-    end(&s);
-}
-
 Test(worker_checks, a_row_has_what_the_check_found)
 {
     scene s;

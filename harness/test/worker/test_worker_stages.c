@@ -53,8 +53,9 @@ static uint64_t expect_stages(const char *text, facts_device device, const char 
 
 Test(worker_stages, each_run_of_a_check_is_made_and_judged)
 {
-    expect_stages("pass=fwd b=2 h=4/2 s=40/56 d=32 want=stats check=nonfinite", FACTS_DEVICE_CPU,
-                  "reference exec judge reference exec judge reference exec judge");
+    expect_stages(
+        "pass=fwd b=2 h=4/2 s=40/56 d=32 want=stats check=nonfinite", FACTS_DEVICE_CPU,
+        "reference exec judge reference exec judge reference exec judge reference exec judge");
 }
 
 Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)

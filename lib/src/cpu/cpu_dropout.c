@@ -24,7 +24,10 @@ fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *
                                    : fattn__integer_at(t->offset, p->rng_bits, 0);
         const double dropped =
             FATTN__LIE(DROPOUT_8BIT) ? rint(p->dropout * 256.0) / 256.0 : p->dropout;
-        x.generator = fattn__dropout_of(seed, offset, fattn__dropout_threshold(dropped));
+        x.generator =
+            fattn__dropout_of(FATTN__LIE(DROPOUT_SEED_HIGH) ? seed & UINT32_MAX : seed,
+                              FATTN__LIE(DROPOUT_OFFSET_HIGH) ? offset & UINT32_MAX : offset,
+                              fattn__dropout_threshold(dropped));
         x.scale = (float)(1.0 / (1.0 - p->dropout));
     }
     if (FATTN__LIE(KEEP_FACTOR))
@@ -39,9 +42,16 @@ static void kept(const fattn__dropout *generator, float *out, int64_t b, int64_t
                  int64_t key0, int64_t keys)
 {
     b = FATTN__LIE(DROPOUT_BATCHES) ? 0 : b, h = FATTN__LIE(DROPOUT_HEADS) ? 0 : h,
-    i = FATTN__LIE(DROPOUT_ROWS) ? 0 : i;
+    i = FATTN__LIE(DROPOUT_ROWS)       ? 0
+        : FATTN__LIE(DROPOUT_ROWS_256) ? i % 256
+                                       : i;
+    h = FATTN__LIE(DROPOUT_HEADS_5) ? h % 5 : FATTN__LIE(DROPOUT_ENTRIES) ? h + 2 * b : h;
+    b = FATTN__LIE(DROPOUT_ENTRIES) ? 0 : b;
+    const int64_t period = FATTN__LIE(DROPOUT_PERIOD)     ? 64
+                           : FATTN__LIE(DROPOUT_KEYS_256) ? 256
+                                                          : INT64_MAX;
     for (int64_t j = 0; j < keys; j += 4) {
-        const int64_t key = FATTN__LIE(DROPOUT_PERIOD) ? (key0 + j) % 64 : key0 + j;
+        const int64_t key = (key0 + j) % period;
         const unsigned four = fattn__dropout_four(generator, (uint32_t)b, (uint32_t)h, (uint32_t)i,
                                                   (uint32_t)(key / 4));
         for (int64_t n = 0; n < 4 && j + n < keys; n++)

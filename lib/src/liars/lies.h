@@ -43,6 +43,13 @@
       "the keep bits of a row repeat after 64 keys")                                               \
     X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                \
     X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")          \
+    X(DROPOUT_ENTRIES, "dropout-entries", "dropout-mask", "the next entry has heads of the first") \
+    X(DROPOUT_HEADS_5, "dropout-heads-5", "dropout-mask", "heads 5 apart keep the same keys")      \
+    X(DROPOUT_ROWS_256, "dropout-rows-256", "dropout-mask", "rows 256 apart keep the same keys")   \
+    X(DROPOUT_KEYS_256, "dropout-keys-256", "dropout-mask",                                        \
+      "the keep bits of a row repeat after 256 keys")                                              \
+    X(DROPOUT_SEED_HIGH, "dropout-seed-high", "dropout-mask", "the seed has 32 bits")              \
+    X(DROPOUT_OFFSET_HIGH, "dropout-offset-high", "dropout-mask", "the offset has 32 bits")        \
     X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")           \
     X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow",                                         \
       "an answer that is not finite is stored as 0")                                               \

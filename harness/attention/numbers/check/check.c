@@ -27,24 +27,38 @@ void facts_held_note(facts_held *held, const char *law, facts_tensor_id id, cons
 
 /* ---- a row that reads NaN or Inf shows it */
 
-static int nonfinite_runs(const facts_problem *p)
+/* What one run plants: a number in the middle key of every entry and head, or in the middle row. */
+static const struct plant {
+    facts_tensor_id id;
+    double value;
+    const char *law;
+} plants[] = { { FACTS_TENSOR_K, NAN, "a row that reads a NaN shows it" },
+               { FACTS_TENSOR_V, INFINITY, "a row that reads an Inf shows it" },
+               { FACTS_TENSOR_Q, NAN, "a row shows a NaN in its query" },
+               { FACTS_TENSOR_DO, INFINITY, "a row shows an Inf in its dO" } };
+
+static bool is_keyed(facts_tensor_id id)
 {
-    (void)p;
-    return 2;
+    return id == FACTS_TENSOR_K || id == FACTS_TENSOR_V;
 }
 
-/* A key of every entry and head, neither the first nor the last where there are others. */
-static int64_t planted_key(const facts_problem *p, int64_t b)
+static int nonfinite_runs(const facts_problem *p)
 {
-    return facts_live_kv(p, b) / 2;
+    return p->ask.pass == FATTN_BACKWARD ? 4 : 3;
+}
+
+/* Neither the first nor the last where there are others. */
+static int64_t planted_place(const facts_problem *p, facts_tensor_id id, int64_t b)
+{
+    return (is_keyed(id) ? facts_live_kv(p, b) : facts_live_q(p, b)) / 2;
 }
 
 static void nonfinite_write(const facts_view *run, int number)
 {
-    facts_tensor_id id = number ? FACTS_TENSOR_V : FACTS_TENSOR_K;
-    for (facts_walk w = facts_walk_of(run->problem->tensor[id].dim); facts_walk_on(&w);)
-        if (w.at[2] == planted_key(run->problem, w.at[0]))
-            facts_view_put(run, id, w.at, number ? (double)INFINITY : (double)NAN);
+    const struct plant *plant = &plants[number];
+    for (facts_walk w = facts_walk_of(run->problem->tensor[plant->id].dim); facts_walk_on(&w);)
+        if (w.at[2] == planted_place(run->problem, plant->id, w.at[0]))
+            facts_view_put(run, plant->id, w.at, plant->value);
 }
 
 /* The first element of a row that is not finite, or else its first one. */
@@ -60,12 +74,20 @@ static double first_not_finite(const facts_view *run, facts_tensor_id id, const 
 
 /* NaN makes every weight of its row NaN, but under a bias of -inf, which is a mask. Inf reaches O
  * through a weight that is not 0: of scores that are never far apart. */
-static bool must_show(const facts_problem *p, int number)
+static bool must_show(const facts_problem *p, facts_tensor_id id)
 {
     const bool flat = (p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM) &&
                       p->mod == FACTS_MOD_NONE &&
                       fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) <= 2.0;
-    return !p->ask.has_bias && (number == 0 || flat);
+    return !p->ask.has_bias && (id != FACTS_TENSOR_V || flat);
+}
+
+static bool reads(const facts_problem *p, facts_tensor_id id, const int64_t row[4])
+{
+    const int64_t place = planted_place(p, id, row[0]);
+    int64_t first, last;
+    facts_oracle_keys_of_row(p, row[0], row[2], &first, &last);
+    return is_keyed(id) ? first <= place && place < last : first < last && row[2] == place;
 }
 
 /* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong.
@@ -74,28 +96,21 @@ static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_
 {
     const facts_problem *p = base->problem;
     const facts_tensor_id id = p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_O : FACTS_TENSOR_DQ;
-    static const char *const laws[] = { "a row that reads a NaN shows it",
-                                        "a row that reads an Inf shows it" };
     const int64_t rows[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, 1 };
     out->id = id;
-    out->law = laws[0];
-    for (int r = 0; r < 2; r++)
+    out->law = plants[0].law;
+    for (int r = 0; r < nonfinite_runs(p); r++)
         for (facts_walk w = facts_walk_of(rows); facts_walk_on(&w);) {
-            int64_t first, last;
             if (w.at[2] >= facts_live_q(p, w.at[0]) || !facts_view_owes(base, id, w.at))
                 continue;
-            facts_oracle_keys_of_row(p, w.at[0], w.at[2], &first, &last);
-            const double got = first_not_finite(&run[r], id, w.at);
-            const bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last,
-                       hit = !isfinite(got);
-            facts_spread *s = &out->spread[r];
-            *(reads ? &s->readers : &s->others) += 1;
-            *(reads ? &s->reached : &s->strayed) += hit;
-            if (reads && must_show(p, r))
-                facts_held_note(out, laws[r], id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN,
-                                0.0);
-            else
+            if (!must_show(p, plants[r].id) || !reads(p, plants[r].id, w.at)) {
                 out->compared++;
+                continue;
+            }
+            const double got = first_not_finite(&run[r], id, w.at);
+            const bool hit = !isfinite(got);
+            facts_held_note(out, plants[r].law, id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN,
+                            0.0);
         }
 }
 

@@ -16,12 +16,6 @@
 
 #define FACTS_CHECK_RUNS 4
 
-/* The effect of one number that is not finite: the rows that may read it and those of them that are
- * not finite, and the same two counts for all other live rows. */
-typedef struct facts_spread {
-    int64_t readers, reached, others, strayed;
-} facts_spread;
-
 /* The result of a check, and its worst element. */
 typedef struct facts_held {
     int64_t compared, wrong;
@@ -30,7 +24,6 @@ typedef struct facts_held {
     facts_tensor_id id;
     int64_t at[4];
     double got, want, bound;
-    facts_spread spread[2]; /* of check=nonfinite: NaN in a key, Inf in a value */
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);

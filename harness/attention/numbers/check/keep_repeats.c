@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
@@ -15,14 +16,13 @@ enum { BATCH, HEAD, ROW, KEY };
 #define SHARED 4
 #define FAR 16
 
-/* The pairs of scores: those of mask `a` with those of mask `b` that are `distance` further along
- * an axis. */
+/* The pairs of scores: those of mask `a` with those of mask `b` that are `step` further. Only the
+ * steps along heads and keys may be negative. */
 typedef struct pairing {
     const facts_problem *p;
     const fref_problem *oracle; /* of p */
     const uint8_t *a, *b;
-    int axis;
-    int64_t distance;
+    int64_t step[4];
 } pairing;
 
 typedef struct tally {
@@ -53,15 +53,14 @@ static void add_keys(tally *t, const uint8_t *a, const uint8_t *b, int64_t count
 static tally count_row(const pairing *x, int64_t b, int64_t i)
 {
     const fattn_problem *ask = &x->p->ask;
-    const int64_t step[4] = { x->axis == BATCH ? x->distance : 0, x->axis == HEAD ? x->distance : 0,
-                              x->axis == ROW ? x->distance : 0, x->axis == KEY ? x->distance : 0 };
+    const int64_t *step = x->step, back = step[HEAD] < 0 ? -step[HEAD] : 0;
     int64_t first, last, other_first, other_last;
     tally out = { 0 };
     keys_of(x, b, i, &first, &last);
     keys_of(x, b + step[BATCH], i + step[ROW], &other_first, &other_last);
     first = first > other_first - step[KEY] ? first : other_first - step[KEY];
     last = last < other_last - step[KEY] ? last : other_last - step[KEY];
-    for (int64_t h = 0; h + step[HEAD] < ask->heads_q && first < last; h++) {
+    for (int64_t h = back; h + step[HEAD] < ask->heads_q && h < ask->heads_q && first < last; h++) {
         const int64_t row = (b * ask->heads_q + h) * ask->seq_q + i,
                       other = ((b + step[BATCH]) * ask->heads_q + h + step[HEAD]) * ask->seq_q + i +
                               step[ROW];
@@ -118,30 +117,69 @@ facts_repeat facts_repeat_between(const facts_problem *problem, const uint8_t *a
     return out;
 }
 
-facts_repeat facts_repeat_within(const facts_problem *p, const uint8_t *keep)
+/* The pairs of one mask, a comparison after the other. */
+typedef struct comparing {
+    pairing pairs;
+    double all; /* scores */
+    facts_repeat worst;
+} comparing;
+
+static void name_step(char out[40], const int64_t step[4])
 {
     static const char *const words[] = {
         [BATCH] = "batch entries", [HEAD] = "heads", [ROW] = "rows", [KEY] = "keys"
     };
-    static const int64_t distances[] = { 1, 2, 3, 4, 8, 16, 32, 64, 128 };
-    const int64_t extent[] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, p->ask.seq_kv };
+    size_t length = 0;
+    for (int axis = BATCH; axis <= KEY; axis++)
+        if (step[axis] != 0)
+            length += (size_t)snprintf(out + length, 40 - length, "%s%s %d", length ? ", " : "",
+                                       words[axis], (int)step[axis]);
+    snprintf(out + length, 40 - length, " apart");
+}
+
+static void compare(comparing *c, int64_t batch, int64_t head, int64_t row, int64_t key)
+{
+    const int64_t step[4] = { batch, head, row, key };
+    const bool near = batch == 0 && head == 0 && row < FAR && key < FAR;
+    memcpy(c->pairs.step, step, sizeof step);
+    const tally found = count_pairs(&c->pairs);
+    if (found.pairs == 0)
+        return;
+    facts_repeat one = held_to_chance(&found, near ? (SHARED - 1.0) / SHARED * c->all : 0.0);
+    name_step(one.what, step);
+    if (c->worst.pairs == 0 || one.ratio > c->worst.ratio)
+        c->worst = one;
+}
+
+/* 1, 2, 3, 4, 8, 16 ... */
+static int64_t farther(int64_t distance)
+{
+    return distance < 4 ? distance + 1 : 2 * distance;
+}
+
+facts_repeat facts_repeat_within(const facts_problem *p, const uint8_t *keep)
+{
+    const fattn_problem *ask = &p->ask;
     fref_problem oracle;
     facts_oracle_problem(&oracle, p);
-    const tally all = count_pairs(&(pairing){ .p = p, .oracle = &oracle, .a = keep, .b = keep });
-    facts_repeat worst = { .pairs = 0 };
-    for (int axis = BATCH; axis <= KEY; axis++)
-        for (size_t i = 0; i < sizeof distances / sizeof *distances && distances[i] < extent[axis];
-             i++) {
-            const bool near = axis >= ROW && distances[i] < FAR;
-            const tally pairs =
-                count_pairs(&(pairing){ p, &oracle, keep, keep, axis, distances[i] });
-            if (pairs.pairs == 0)
-                continue;
-            facts_repeat one =
-                held_to_chance(&pairs, near ? (SHARED - 1.0) / SHARED * (double)all.pairs : 0.0);
-            snprintf(one.what, sizeof one.what, "%s %d apart", words[axis], (int)distances[i]);
-            if (worst.pairs == 0 || one.ratio > worst.ratio)
-                worst = one;
-        }
-    return worst;
+    comparing c = { .pairs = { .p = p, .oracle = &oracle, .a = keep, .b = keep } };
+    c.all = (double)count_pairs(&c.pairs).pairs;
+    for (int64_t d = 1; d < ask->batch; d = farther(d))
+        compare(&c, d, 0, 0, 0);
+    for (int64_t d = 1; d < ask->heads_q; d++)
+        compare(&c, 0, d, 0, 0);
+    for (int64_t d = 1; d < ask->seq_q; d = farther(d))
+        compare(&c, 0, 0, d, 0);
+    for (int64_t d = 1; d < ask->seq_kv; d = farther(d))
+        compare(&c, 0, 0, 0, d);
+    /* One counter for entries and heads, or for rows and keys. */
+    for (int64_t d = 1; d < ask->heads_q && ask->batch > 1; d++) {
+        compare(&c, 1, d, 0, 0);
+        compare(&c, 1, -d, 0, 0);
+    }
+    for (int64_t d = FAR; d < ask->seq_q && d < ask->seq_kv; d *= 2) {
+        compare(&c, 0, 0, d, d);
+        compare(&c, 0, 0, d, -d);
+    }
+    return c.worst;
 }

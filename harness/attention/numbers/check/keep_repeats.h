@@ -7,7 +7,7 @@
 
 /* One comparison of pairs of scores. All zero: there were no pairs. */
 typedef struct facts_repeat {
-    char what[40]; /* "keys 64 apart" */
+    char what[40]; /* "keys 64 apart", "batch entries 1, heads -3 apart" */
     int64_t pairs;
     double agree;  /* share of the pairs with the same bit */
     double chance; /* the share for independent bits with the observed rates */
@@ -15,8 +15,8 @@ typedef struct facts_repeat {
                       not independent */
 } facts_repeat;
 
-/* One mask: compares pairs of batch entries, heads, rows and keys at fixed distances. Returns the
- * comparison with the largest ratio. keep: [batch, heads_q, seq_q, seq_kv], 0 or 1; scores that no
+/* One mask: compares pairs of batch entries, heads, rows and keys, along each axis and along two at
+ * once (docs/numerics.md lists the distances). Returns the comparison with the largest ratio. keep: [batch, heads_q, seq_q, seq_kv], 0 or 1; scores that no
  * row may see are not read. */
 facts_repeat facts_repeat_within(const facts_problem *problem, const uint8_t *keep);
 /* Two masks of one case, with different seeds or offsets: compares the same score in both. `what`

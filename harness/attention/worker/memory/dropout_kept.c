@@ -195,8 +195,8 @@ static void advance(facts_memory *m, facts_array_id id, int64_t by)
     memcpy(at, &narrow, sizeof narrow);
 }
 
-/* The next seed, and the next offset that PyTorch gives, must each give another mask. PyTorch's
- * offset advances by four: one call of Philox. */
+/* The next seed, and the next offset that PyTorch gives, must each give another mask, and so must
+ * the upper half of both. PyTorch's offset advances by four: one call of Philox. */
 static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
 {
     static const struct {
@@ -204,17 +204,22 @@ static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
         int64_t by;
         const char *what;
     } others[] = { { FACTS_ARRAY_SEED, 1, "seeds 1 apart" },
-                   { FACTS_ARRAY_OFFSET, 4, "offsets 4 apart" } };
-    uint8_t *bits = malloc(scores_of(&x->problem) + 1);
+                   { FACTS_ARRAY_OFFSET, 4, "offsets 4 apart" },
+                   { FACTS_ARRAY_SEED, INT64_C(1) << 32, "seeds 2^32 apart" },
+                   { FACTS_ARRAY_OFFSET, INT64_C(1) << 32, "offsets 2^32 apart" } };
+    const facts_problem *p = &x->problem;
+    uint8_t *bits = malloc(scores_of(p) + 1);
     fattn_status status = bits ? FATTN_OK : FATTN_NO_MEMORY;
     for (size_t i = 0; i < sizeof others / sizeof *others && status == FATTN_OK; i++) {
+        if (others[i].by > UINT32_MAX &&
+            facts_array_bytes(&p->array[others[i].id]) == sizeof(uint32_t))
+            continue;
         advance(&x->memory, others[i].id, others[i].by);
         status = launch(x, bits, error);
         advance(&x->memory, others[i].id, -others[i].by);
         if (status != FATTN_OK)
             break;
-        const facts_repeat found =
-            facts_repeat_between(&x->problem, out->here, bits, others[i].what);
+        const facts_repeat found = facts_repeat_between(p, out->here, bits, others[i].what);
         if (found.ratio > out->repeat.ratio)
             out->repeat = found;
     }

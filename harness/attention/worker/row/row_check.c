@@ -23,20 +23,6 @@ void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_ke
     json_object_set_new(row, "dropout", dropout);
 }
 
-static void put_spread(json_t *check, const facts_held *held)
-{
-    static const char *const words[] = { "nan_key", "inf_value" };
-    json_t *spread = json_object();
-    for (int i = 0; i < 2; i++) {
-        const facts_spread *s = &held->spread[i];
-        json_object_set_new(spread, words[i],
-                            json_pack("{s:I,s:I,s:I,s:I}", "readers", (json_int_t)s->readers,
-                                      "reached", (json_int_t)s->reached, "others",
-                                      (json_int_t)s->others, "strayed", (json_int_t)s->strayed));
-    }
-    json_object_set_new(check, "spread", spread);
-}
-
 void facts_row_check(json_t *row, const facts_check_report *report)
 {
     const facts_held *held = &report->held;
@@ -50,7 +36,5 @@ void facts_row_check(json_t *row, const facts_check_report *report)
     if (isfinite(held->got) && isfinite(held->want) && isfinite(held->bound) && held->ratio > 0)
         json_object_update_new(check, json_pack("{s:f,s:f,s:f}", "got", held->got, "want",
                                                 held->want, "bound", held->bound));
-    if (held->spread[0].readers + held->spread[0].others > 0)
-        put_spread(check, held);
     json_object_set_new(row, "check", check);
 }

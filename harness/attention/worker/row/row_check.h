@@ -1,5 +1,5 @@
 /* The result of a check, in a row:
- * check{runs,compared,ratio,got,want,bound,law,tensor,spread}; got to bound are those of the
+ * check{runs,compared,ratio,got,want,bound,law,tensor}; got to bound are those of the
  * worst element. Fields as in harness/PROTOCOL.md. */
 #ifndef FACTS_ROW_CHECK_H
 #define FACTS_ROW_CHECK_H
