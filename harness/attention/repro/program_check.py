@@ -1,8 +1,10 @@
 """The parts of a case that program.c.in needs: buffers, views, the masks and modifications of its scores."""
 
 import math
+import pathlib
 import re
 
+HERE = pathlib.Path(__file__).resolve().parent
 MOST_SCORES = 1 << 28  # of all heads: more take too long on a CPU
 
 C_TYPES = {
@@ -14,6 +16,8 @@ C_TYPES = {
     "bool": "CUDNN_DATA_UINT8",
 }
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+SIZES = {"CUDNN_DATA_FLOAT": 4, "CUDNN_DATA_INT32": 4, "CUDNN_DATA_INT64": 8}
+SIZES |= dict.fromkeys(["CUDNN_DATA_UINT8", "CUDNN_DATA_FP8_E8M0", "CUDNN_DATA_BOOLEAN"], 1)
 # unit roundoff, half the smallest subnormal step, largest number
 ROUNDING = {
     "bf16": ("0x1p-8", "0x1p-126", "INFINITY"),
@@ -38,9 +42,9 @@ def casts_of_bias(dim, full, scale):
 
 
 def filled(template, words):
-    """`//@if CONDITION`, `//@else`, `//@end` lines choose; @{word} is put in."""
+    """A file of this folder: `//@if CONDITION`, `//@else`, `//@end` lines choose; @{word} is put in."""
     out, keep = [], [True]
-    for line in template.splitlines():
+    for line in (HERE / template).read_text(encoding="utf-8").splitlines():
         mark = re.fullmatch(r"//@(if|else|end) ?(.*)", line.strip())
         if not mark:
             if all(keep):
@@ -72,7 +76,8 @@ class Program:
         self.narrow = case["dtype"] not in BYTES
         self.sums = {SLOT_WORDS.get(one["slot"], one["slot"]): one for one in self.graph["sums"]}
         self.buffers = {}  # {word: (bytes, output, skew)}
-        if case["batch"] * case["heads_q"] * case["seq_q"] * case["seq_kv"] > MOST_SCORES:
+        self.scores = case["batch"] * case["heads_q"] * case["seq_q"] * case["seq_kv"]
+        if self.scores > MOST_SCORES:
             raise CannotSay(
                 "more scores than a CPU computes in minutes; take a smaller case (facts shrink)"
             )
@@ -90,34 +95,21 @@ class Program:
             last = sum((extent - 1) * stride for extent, stride in zip(one["dim"], one["strides"]))
             self.buffers[word] = ((last + 1) * self.size(word), True, 0)
             return word, 0
-        owner = about["storage_of"]
-        self.buffers[owner] = (
-            self.tensors[owner]["elements"] * self.size(word),
-            about["output"],
-            self.tensors[owner]["skew_bytes"],
-        )
-        return owner, about["first"] * self.size(word)
+        owner, size = about["storage_of"], self.size(word)
+        whole = self.tensors[owner]
+        self.buffers[owner] = whole["elements"] * size, about["output"], whole["skew_bytes"]
+        return owner, about["first"] * size
 
     def add_array(self, word, bytes_each):
         about = self.arrays[word]
         self.buffers[word] = (about["count"] * bytes_each, about["output"], 0)
 
-    def bytes_of_array(self, uid, word):
-        """By the tensor that the graph has for it."""
-        sizes = {
-            "CUDNN_DATA_FLOAT": 4,
-            "CUDNN_DATA_INT32": 4,
-            "CUDNN_DATA_INT64": 8,
-            "CUDNN_DATA_UINT8": 1,
-            "CUDNN_DATA_FP8_E8M0": 1,
-            "CUDNN_DATA_BOOLEAN": 1,
-        }
+    def type_of(self, uid, word):
+        """The type of the tensor that the graph has for an array."""
         for descriptor in self.graph["descriptors"]:
-            values = {
-                attribute["name"]: attribute["values"] for attribute in descriptor["attributes"]
-            }
+            values = {one["name"]: one["values"] for one in descriptor["attributes"]}
             if values.get("CUDNN_ATTR_TENSOR_UNIQUE_ID") == [uid]:
-                return sizes[values["CUDNN_ATTR_TENSOR_DATA_TYPE"][0]]
+                return values["CUDNN_ATTR_TENSOR_DATA_TYPE"][0]
         raise CannotSay(f"{word}: the graph does not know it")
 
     def bind(self):
@@ -136,15 +128,12 @@ class Program:
             if word in self.tensors:
                 bound.append((uid, *self.add_tensor(word)))
             elif word in self.arrays:
-                self.add_array(word, self.bytes_of_array(uid, word))
+                self.add_array(word, SIZES[self.type_of(uid, word)])
                 bound.append((uid, word, 0))
             else:
                 raise CannotSay(f"{word}: nothing is known of it")
         if self.case["dropout"] > 0 and "dropout_mask" not in self.tensors:
-            count = (
-                self.case["batch"] * self.case["heads_q"] * self.case["seq_q"] * self.case["seq_kv"]
-            )
-            self.buffers["keep"] = (count, False, 0)
+            self.buffers["keep"] = (self.scores, False, 0)
         return bound, constants
 
     # ---- views
@@ -179,121 +168,89 @@ class Program:
     # ---- the inputs of the reference
 
     def read_input(self, variable, word, shape, lengths):
-        factor = f"{self.scalar('descale_' + word)}" if word in ("q", "k", "v", "o", "do") else "1"
+        factor = self.scalar("descale_" + word) if word in ("q", "k", "v", "o", "do") else "1"
         yield f"    {variable} = numbers(&view_{word}, {shape}, {lengths}, {factor});"
         if self.tensors[word]["dtype"].startswith("mx"):
-            heads, rows, dim = (part.strip() for part in shape.split(","))
-            by_row = word.endswith("_t") or (word == "v" and not self.backward)
-            if by_row:
+            heads, rows, dim = shape.split(", ")
+            at = f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
+            if word.endswith("_t") or (word == "v" and not self.backward):
                 at = f"{dim}, {rows}, n % {dim}, n / {dim} % {rows}"
-            else:
-                at = f"{rows}, {dim}, n / {dim} % {rows}, n % {dim}"
             yield f"    for (int64_t n = 0; n < BATCH * {heads} * (int64_t){rows} * {dim}; n++)"
             yield f"        {variable}[n] *= factor({name('sf_' + word)}, n / {dim} / {rows}, {at});"
 
     def inputs(self):
-        of_q = "HEADS_Q, SEQ_Q, DIM_QK"
-        of_k = "HEADS_K, SEQ_KV, DIM_QK"
-        of_v = "HEADS_V, SEQ_KV, DIM_V"
-        of_o = "HEADS_Q, SEQ_Q, DIM_V"
-        wanted = [("Q", "q", of_q, "len_q"), ("K", "k", of_k, "len_kv"), ("V", "v", of_v, "len_kv")]
+        of_q, of_k = ("HEADS_Q, SEQ_Q, DIM_QK", "len_q"), ("HEADS_K, SEQ_KV, DIM_QK", "len_kv")
+        of_v, of_o = ("HEADS_V, SEQ_KV, DIM_V", "len_kv"), ("HEADS_Q, SEQ_Q, DIM_V", "len_q")
+        wanted = {"q": of_q, "k": of_k, "v": of_v}
         if self.backward:
-            wanted += [
-                ("O", "o", of_o, "len_q"),
-                ("DO", "do", of_o, "len_q"),
-                ("STATS", "stats", "HEADS_Q, SEQ_Q, 1", "len_q"),
-            ]
+            wanted |= {"o": of_o, "do": of_o, "stats": ("HEADS_Q, SEQ_Q, 1", "len_q")}
         if self.backward and self.mx:
-            wanted += [
-                ("QT", "q_t", of_q, "len_q"),
-                ("KT", "k_t", of_k, "len_kv"),
-                ("DOT", "do_t", of_o, "len_q"),
-                ("DO16", "do_16", of_o, "len_q"),
-            ]
-        lines = [line for one in wanted for line in self.read_input(*one)]
-        names = ["*" + one[0] for one in wanted]
+            wanted |= {"q_t": of_q, "k_t": of_k, "do_t": of_o, "do_16": of_o}
+        names = {word: word.replace("_", "").upper() for word in wanted}
+        lines = [
+            line for word in wanted for line in self.read_input(names[word], word, *wanted[word])
+        ]
+        names = ["*" + one for one in names.values()]
         if self.case["rope_dim"]:
-            lines += [
-                f"    rotate(Q, HEADS_Q, SEQ_Q, {name('rope_q')});",
-                f"    rotate(K, HEADS_K, SEQ_KV, {name('rope_k')});",
-            ]
+            lines.append(f"    rotate(Q, HEADS_Q, SEQ_Q, {name('rope_q')});")
+            lines.append(f"    rotate(K, HEADS_K, SEQ_KV, {name('rope_k')});")
         if self.backward and not self.mx:
             names += ["*QT", "*KT", "*DOT", "*DO16"]
             lines.append("    QT = Q, KT = K, DOT = DO16 = DO;")
         names += ["GAMMA = 1", f"ETA_P = {rounding(self.case['dtype'])[1]}"]
         eight = self.narrow and not self.mx
         if eight:
+            is_lazy = self.case["sm"] >= 100 and not self.backward
+            more = " / 16; /* a rescale threshold of 2^4 */" if is_lazy else ";"
             lines.append("    GAMMA = scalar(B_SCALE_S) * scalar(B_DESCALE_S);")
-            lines.append(
-                "    ETA_P /= scalar(B_SCALE_S)"
-                + (
-                    " / 16; /* a rescale threshold of 2^4 */"
-                    if self.case["sm"] >= 100 and not self.backward
-                    else ";"
-                )
-            )
+            lines.append(f"    ETA_P /= scalar(B_SCALE_S){more}")
         if self.mx:
             lines.append(f"    ETA_P /= {256 if self.backward else 16};")
         if self.backward:
             names += ["DELTA = 1", f"ETA_DS = {0 if self.mx else rounding(self.ds_type())[1]}"]
             if eight:
-                lines += [
-                    "    DELTA = scalar(B_SCALE_DP) * scalar(B_DESCALE_DP);",
-                    "    ETA_DS /= scalar(B_SCALE_DP);",
-                ]
+                lines.append("    DELTA = scalar(B_SCALE_DP) * scalar(B_DESCALE_DP);")
+                lines.append("    ETA_DS /= scalar(B_SCALE_DP);")
         return ", ".join(names), "\n".join(lines)
 
     def ds_type(self):
         return self.case["do_dtype"] if self.narrow else self.case["dtype"]
 
     def length(self, side):
-        array, full = "seq_len_" + side, f"SEQ_{side.upper()}"
-        if array not in self.arrays:
-            return full
+        if "seq_len_" + side not in self.arrays:
+            return f"SEQ_{side.upper()}"
+        array = name("seq_len_" + side)
         if self.case["cumulative_" + side]:
-            return f"integer({name(array)}, b + 1) - integer({name(array)}, b)"
-        return f"integer({name(array)}, b) < 0 ? 0 : integer({name(array)}, b)"
+            return f"integer({array}, b + 1) - integer({array}, b)"
+        return f"integer({array}, b) < 0 ? 0 : integer({array}, b)"
 
     # ---- scores
 
     def modify(self):
         mod, (a, b) = self.case["mod"], self.case["mod_parameters"]
-        outside = "        if (!({}))\n            s = -INFINITY;"
-        lines = {
-            "none": [],
-            "softcap": [
-                f"        const double t = tanh(s / {a!r});",
-                f"        s = {a!r} * t, slope[j] = 1 - t * t;",
-            ],
-            "temperature": [f"        s /= {a!r}, slope[j] = 1 / {a!r};"]
-            if mod == "temperature"
-            else [],
-            "post_scale_bias": ["        s += element(&view_mod_a, b, h, i, j);"],
-            "relpos": ["        s += element(&view_mod_a, 0, h, 0, 0) * (double)(j - i);"],
-            "causal": [outside.format("j <= i")],
-            "prefix": [outside.format(f"j <= i || j < {a}")],
-            "window": [
-                outside.format(
-                    " && ".join(
-                        ([f"j <= i + {b:.0f}"] if b is not None else [])
-                        + ([f"j > i - {a:.0f}"] if a is not None else [])
-                    )
-                    or "1"
-                )
-            ],
-            "document": [
-                outside.format(
-                    "element(&view_mod_a, b, 0, i, 0) == element(&view_mod_b, b, 0, 0, j)"
-                )
-            ],
-        }[mod]
+        sides = [f"j <= i + {b:.0f}"] if mod == "window" and b is not None else []
+        sides += [f"j > i - {a:.0f}"] if mod == "window" and a is not None else []
+        seen = {
+            "causal": "j <= i",
+            "prefix": f"j <= i || j < {a}",
+            "window": " && ".join(sides) or "1",
+            "document": "element(&view_mod_a, b, 0, i, 0) == element(&view_mod_b, b, 0, 0, j)",
+        }
+        if mod == "softcap":
+            yield f"        const double t = tanh(s / {a!r});"
+            yield f"        s = {a!r} * t, slope[j] = 1 - t * t;"
+        elif mod == "temperature":
+            yield f"        s /= {a!r}, slope[j] = 1 / {a!r};"
+        elif mod == "post_scale_bias":
+            yield "        s += element(&view_mod_a, b, h, i, j);"
+        elif mod == "relpos":
+            yield "        s += element(&view_mod_a, 0, h, 0, 0) * (double)(j - i);"
+        elif mod != "none":
+            yield f"        if (!({seen[mod]}))\n            s = -INFINITY;"
         if self.has("bias") and self.tensors["bias"]["dtype"] != "bool":
-            lines.append("        s += element(&view_bias, b, h, i, j);")
+            yield "        s += element(&view_bias, b, h, i, j);"
         if self.case["alibi"]:
-            lines.append(
-                "        s += number(CUDNN_DATA_FLOAT, buffers[B_ALIBI_SLOPES].host + 4 * h) * (double)(j - i);"
-            )
-        return "\n".join(lines)
+            yield "        s += number(CUDNN_DATA_FLOAT, buffers[B_ALIBI_SLOPES].host + 4 * h) * (double)(j - i);"
 
     def seen(self):
         case, terms = self.case, []
@@ -324,7 +281,7 @@ class Program:
     def rule(self, word, lengths, is_row=False, scale="1"):
         """The lines that judge one output; `lengths`: of its rows."""
         about = self.tensors[word]
-        dim = self.sums[word]["dim"] if word in self.sums else about["dim"]
+        dim = self.sums.get(word, about)["dim"]
         u, eta, largest = ("0", "0", "INFINITY") if is_row else rounding(about["dtype"])
         if f"scale_{word}" in self.arrays:
             scale = self.scalar("scale_" + word)
@@ -341,25 +298,16 @@ class Program:
 
     def comparisons(self):
         if self.backward:
-            yield from (
-                self.rule(word, lengths)
-                for word, lengths in (("dq", "len_q"), ("dk", "len_kv"), ("dv", "len_kv"))
-            )
+            for word, lengths in (("dq", "len_q"), ("dk", "len_kv"), ("dv", "len_kv")):
+                yield self.rule(word, lengths)
             if self.has("dbias"):
                 yield self.rule("dbias", "NULL")
             numbers, tops = {"amax_dp": 4}, ("dq", "dk", "dv")
         else:
             yield self.rule("o", "len_q")
-            for word in ("stats", "max", "sum_exp"):
-                if self.has(word):
-                    yield self.rule(
-                        word,
-                        "len_q",
-                        True,
-                        "1.4426950408889634"
-                        if word == "stats" and self.case["stats_log2"]
-                        else "1",
-                    )
+            for word in filter(self.has, ("stats", "max", "sum_exp")):
+                in_log2 = word == "stats" and self.case["stats_log2"]
+                yield self.rule(word, "len_q", True, "1.4426950408889634" if in_log2 else "1")
             numbers, tops = {"amax_s": 6}, ("o",)
         for word, bits in numbers.items():
             if word in self.arrays:
@@ -379,31 +327,22 @@ class Program:
     def bias_words(self):
         if not self.has("dbias"):
             return "", "", "", "", ""
-        dim = self.sums["dbias"]["dim"] if "dbias" in self.sums else self.tensors["dbias"]["dim"]
-        at = "0"
+        dim, at = self.sums.get("dbias", self.tensors["dbias"])["dim"], "0"
         for extent, letter in zip(dim, "bhij"):
-            at = (
-                f"({at} * {extent} + {letter if extent > 1 else 0})"
-                if at != "0"
-                else (letter if extent > 1 else "0")
-            )
+            place = letter if extent > 1 else "0"
+            at = f"({at} * {extent} + {place})" if at != "0" else place
         count = " * (int64_t)".join(str(n) for n in dim)
         u, eta, _ = rounding(self.tensors["dbias"]["dtype"])
-        casts, parts = casts_of_bias(
-            dim,
-            [self.case[key] for key in ("batch", "heads_q", "seq_q", "seq_kv")],
-            self.case["scale"],
-        )
-        eta = f"{eta} / {min(abs(self.case['scale']), 1.0) or 1.0!r}"  # an engine casts scale dX, and divides
+        full = [self.case[key] for key in ("batch", "heads_q", "seq_q", "seq_kv")]
+        casts, parts = casts_of_bias(dim, full, self.case["scale"])
+        # an engine casts scale dX, and divides
+        eta = f"{eta} / {min(abs(self.case['scale']), 1.0) or 1.0!r}"
         settle = f"    for (int64_t n = 0; n < {count}; n++)\n        dbias.error[n] = sqrt(dbias.error[n]) + {eta} * (1 + sqrt({casts * parts}.0));"
         return at, f"{u} * sqrt({casts}.0)", f"    dbias = make_answer({count});", settle, ", dbias"
 
     def runs(self):
-        if self.case["repeat"] > 1:
-            return min(self.case["repeat"], 50)
-        return (
-            10 if self.case["deterministic"] or self.row.get("verdict") == "nondeterministic" else 1
-        )
+        is_repeated = self.case["deterministic"] or self.row.get("verdict") == "nondeterministic"
+        return min(self.case["repeat"], 50) if self.case["repeat"] > 1 else 10 if is_repeated else 1
 
 
 def name(word):
@@ -419,28 +358,22 @@ def words(case, row):
     u = rounding(case["dtype"])[0]
     types = {about["dtype"].replace("mx", "") for about in p.tensors.values()}
     paged = [word for word in ("k", "v") if p.has(word) and p.tensors[word]["page"]]
-    wide = [
-        name(word)
-        for word in p.arrays
-        if word in p.buffers
-        and word.endswith("_offsets")
-        and p.buffers[word][0] == 8 * p.arrays[word]["count"]
-    ]
-    wide += [
-        name(word)
-        for word in p.arrays
-        if word.startswith("table_offsets")
-        and p.buffers.get(word, (0,))[0] == 8 * p.arrays[word]["count"]
-    ]
+    offsets = [word for word in p.arrays if word.endswith("_offsets")]
+    offsets += [word for word in p.arrays if word.startswith("table_offsets")]
+    wide = [w for w in offsets if p.buffers.get(w, (0,))[0] == 8 * p.arrays[w]["count"]]
     dsink = "dsink" in p.arrays
-    out = {
-        key: case[key]
-        for key in tuple("batch heads_q heads_k heads_v seq_q seq_kv dim_qk dim_v rope_dim".split())
-    }
+    sizes = "batch heads_q heads_k heads_v seq_q seq_kv dim_qk dim_v rope_dim"
+    out = {key: case[key] for key in sizes.split()}
     fractions = {"bf16": (7, -133), "f16": (10, -24), "f32": (23, -149)}.get(case["dtype"], (0, 0))
     if case["rope_dim"] and (p.backward or fractions == (0, 0)):
         raise CannotSay("rope: the program rotates Q and K of 16 bit types, for a forward alone")
     compare = "\n".join(p.comparisons())
+    sink = "number(CUDNN_DATA_FLOAT, buffers[B_SINK].host + 4 * h)"
+
+    def start_of_table(word):
+        packed = f"integer({name('table_offsets_' + word)}, b)"
+        return packed if case["packed_table"] else f"b * {case['table_' + word]}"
+
     out.update(
         integers="integer(" in p.length("q") + p.length("kv") or p.is_ragged() or bool(paged),
         scalars="scalar(" in inputs + compare,
@@ -461,7 +394,7 @@ def words(case, row):
         buffer_names=", ".join(name(word) for word in p.buffers),
         numbers=numbers,
         read_inputs=inputs,
-        modify=p.modify(),
+        modify="\n".join(p.modify()),
         seen=p.seen(),
         keep=p.keep(),
         buffers="\n".join(
@@ -474,17 +407,10 @@ def words(case, row):
         views="\n".join(p.view(word) for word in p.tensors if word != "rng_dump"),
         len_q=p.length("q"),
         len_kv=p.length("kv"),
-        wide_integers=" || ".join(f"i == {word}" for word in wide) or "0",
+        wide_integers=" || ".join(f"i == {name(word)}" for word in wide) or "0",
         offset_unit="t->stride[2]" if case["ragged_tokens"] else "1",
         page_of=by_side(paged, lambda word: p.tensors[word]["page"]),
-        table_start=by_side(
-            paged,
-            lambda word: (
-                f"integer({name('table_offsets_' + word)}, b)"
-                if case["packed_table"]
-                else f"b * {case['table_' + word]}"
-            ),
-        ),
+        table_start=by_side(paged, start_of_table),
         fraction_bits=fractions[0],
         least_step=fractions[1],
         u_p=u,
@@ -492,9 +418,7 @@ def words(case, row):
         noise="0x1p-11" if p.narrow else "0x1p-21",
         stats_tolerance="0x1p-9" if p.narrow else "0x1p-17",
         accumulated="0x1p-11" if p.narrow else "0x1p-20",
-        sink="number(CUDNN_DATA_FLOAT, buffers[B_SINK].host + 4 * h)"
-        if case["sink"]
-        else "-INFINITY",
+        sink=sink if case["sink"] else "-INFINITY",
         amax=any(word.startswith("amax") for word in p.arrays),
         small="compare_" in compare.replace("compare(", ""),
         tops="compare_top(" in compare,
@@ -505,9 +429,7 @@ def words(case, row):
         u_dbias=u_bias,
         more_answers=bias_answer + (", dsink" if dsink else ""),
         make_answers="\n".join(
-            line
-            for line in (make_bias, "    dsink = make_answer(HEADS_Q);" if dsink else "")
-            if line
+            filter(None, (make_bias, "    dsink = make_answer(HEADS_Q);" * dsink))
         ),
         settle_answers=settle_bias,
         compare=compare,

@@ -24,74 +24,6 @@ NUMBERS = {
     "CUDNN_TYPE_DOUBLE": "double",
 }
 
-HELPERS = {
-    "tensor": """\
-/* Not finished: it may get more attributes. */
-static desc tensor(int64_t uid, cudnnDataType_t type, int kind, int64_t rank, const int64_t *dim, const int64_t *stride)
-{
-    const bool is_virtual = kind == VIRTUAL, by_value = kind == BY_VALUE;
-    desc d = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-    set(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dim);
-    set(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, stride);
-    set(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
-    set(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, AT(16));
-    set(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
-    set(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
-    return d;
-}
-""",
-    "pointwise": """\
-/* y = x, b by `mode`; where t is 0, BINARY_SELECT takes b. */
-static desc pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math, int64_t axis, desc x, desc b, desc t, desc y)
-{
-    desc how = create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), d;
-    set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-    set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
-    if (mode == CUDNN_POINTWISE_GEN_INDEX)
-        set(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
-    finish(how);
-    d = create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    give(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-    give(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-    give(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
-    give(d, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t);
-    give(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-    return finish(d);
-}
-""",
-    "reduction": """\
-static desc reduction(cudnnReduceTensorOp_t mode, desc x, desc y)
-{
-    const cudnnDataType_t math = CUDNN_DATA_FLOAT;
-    desc how = create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR), d;
-    set(how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
-    set(how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &math);
-    finish(how);
-    d = create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    give(d, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
-    give(d, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    give(d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    return finish(d);
-}
-""",
-    "matmul": """\
-/* c = a b; m, n, k: the extents that take part, for each batch entry. */
-static desc matmul(desc how, desc a, desc b, desc c, desc m, desc n, desc k)
-{
-    desc d = create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, m);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, n);
-    give(d, CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, k);
-    return finish(d);
-}
-""",
-}
-
 # An operation that a helper makes, with the description before it: (attribute that names the description, attributes of the call).
 PAIRS = {
     "CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR": (
@@ -247,6 +179,5 @@ class Graph:
                 yield from self.operation(place)
 
     def text(self):
-        """(helpers, body of make_graph)."""
-        body = "\n".join("    " + line for line in self.lines())
-        return "\n".join(HELPERS[name] for name in HELPERS if name in self.used) + "\n", body
+        """The body of make_graph; `used` then names the helpers of program.c.in that it calls."""
+        return "\n".join("    " + line for line in self.lines())

@@ -25,26 +25,19 @@ FINE = ("pass", "supported")
 INTERNAL = ("case.json", "decided.json", "rows.jsonl")  # the generator's own; they do not stay
 
 
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
 def read(folder):
     """(case, rows of the answers, what the heuristics offered)."""
-    rows = [
-        json.loads(line)
-        for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    if (
-        not (folder / "case.json").exists()
-        or not rows
-        or rows[0].get("reason", {}).get("class") == "environment"
-    ):
-        raise CannotSay(
-            rows[0].get("reason", {}).get("text", "") if rows else "the case was not asked"
-        )
-    decided = (
-        json.loads((folder / "decided.json").read_text(encoding="utf-8"))
-        if (folder / "decided.json").exists()
-        else {}
-    )
-    return json.loads((folder / "case.json").read_text(encoding="utf-8")), rows, decided
+    case, decided = folder / "case.json", folder / "decided.json"
+    rows = list(map(json.loads, text_of(folder / "rows.jsonl").splitlines()))
+    reason = rows[0].get("reason", {}) if rows else {"text": "the case was not asked"}
+    if not case.exists() or not rows or reason.get("class") == "environment":
+        raise CannotSay(reason.get("text", ""))
+    offered = json.loads(text_of(decided)) if decided.exists() else {}
+    return json.loads(text_of(case)), rows, offered
 
 
 def chosen(rows):
@@ -56,20 +49,14 @@ def engine_of(row, decided):
     """(index, {knob: value}); (None, {}) when no engine was in hand: the program then asks the heuristics."""
     if "pins" in row:
         return row["pins"]["engine"], row["pins"]["knobs"]
-    offered = [
-        engine for engine in row.get("engines", decided.get("engines", [])) if engine["mode"] == "A"
-    ]
     asked = re.search(r" engine=(\d+)", row["case"])
-    for engine in offered:
+    for engine in row.get("engines", decided.get("engines", [])):
+        found = row.get("config", engine.get("config")) == engine.get("config")
         if "engine" in row:
-            found = engine["index"] == row["engine"] and engine["config"] == row.get(
-                "config", engine["config"]
-            )
-        elif "config" in row:
-            found = engine["config"] == row["config"]
-        else:
+            found &= engine["index"] == row["engine"]
+        elif "config" not in row:
             found = not engine.get("removed") if asked is None else engine["index"] == int(asked[1])
-        if found:
+        if found and engine["mode"] == "A":
             return engine["index"], engine["knobs"]
     return None, {}
 
@@ -117,11 +104,12 @@ def expected(case, row, also):
     if row.get("verdict") in DEATHS and row.get("stage") in DOING:
         return "a plan or a refusal."
     runs = program_check.Program(case, row).runs()
-    return (
-        "every output is within the tolerance"
-        + also
-        + (f", and {runs} runs give the same bits." if runs > 1 else ".")
-    )
+    same = f", and {runs} runs give the same bits" if runs > 1 else ""
+    return f"every output is within the tolerance{also}{same}."
+
+
+COUNTS = {"wrong": "wrong", "not_finite": "not finite"}
+COUNTS |= {"unwritten": "not written", "overrun": "written outside"}
 
 
 def seen_lines(row):
@@ -137,37 +125,21 @@ def seen_lines(row):
         + (f", signal {row['signal']}" if "signal" in row else "")
     )
     if reason.get("status") or reason.get("text"):
-        yield "cuDNN says: " + " ".join(
-            reason[key] for key in ("status", "text") if reason.get(key)
-        )
+        yield " ".join(["cuDNN says:", *(reason[k] for k in ("status", "text") if reason.get(k))])
     for name, error in row.get("errors", {}).items():
         ratio = error.get("ratio")
-        bad = (
-            isinstance(ratio, str)
-            or (ratio or 0) > 1
-            or any(key in error for key in ("not_finite", "unwritten", "overrun"))
-        )
-        if not bad:
+        is_large = isinstance(ratio, str) or (ratio or 0) > 1
+        if not is_large and not error.keys() & COUNTS.keys() - {"wrong"}:
             continue
-        counts = ", ".join(
-            f"{error[key]} {word}"
-            for key, word in (
-                ("wrong", "wrong"),
-                ("not_finite", "not finite"),
-                ("unwritten", "not written"),
-                ("overrun", "written outside"),
-            )
-            if key in error
-        )
+        counts = ", ".join(f"{error[key]} {word}" for key, word in COUNTS.items() if key in error)
         yield f"{name}: {counts or 'wrong'}; at {error.get('worst_index')} got {error.get('got')}, expected {error.get('want')}, bound {error.get('bound')}"
 
 
 def about(case, row, engine, knobs):
     name = "none offered, or not known"
     if engine is not None:
-        name = f"engine {engine}" + (
-            " with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else ""
-        )
+        said = " ".join(f"{key}={value}" for key, value in knobs.items())
+        name = f"engine {engine}" + (f" with {said}" if knobs else "")
     return [
         f"cuDNN {version_text(case['cudnn'])}, {row.get('device') or case['device']} (sm_{case['sm']}). Engine: {name}.",
         f"Batch {case['batch']}, heads of Q/K/V {case['heads_q']}/{case['heads_k']}/{case['heads_v']}, {case['seq_q']} queries, {case['seq_kv']} keys, "
@@ -192,7 +164,7 @@ def readme(case, row, engine, knobs, how, also=""):
         "expected": expected(case, row, also),
         "about": "\n".join("- " + line for line in about(case, row, engine, knobs)),
     }
-    return program_check.filled((HERE / "README.md.in").read_text(encoding="utf-8"), words)
+    return program_check.filled("README.md.in", words)
 
 
 def comment(lines):
@@ -201,59 +173,42 @@ def comment(lines):
 
 def write_program(folder, case, row, decided):
     engine, knobs = engine_of(row, decided)
-    helpers, body = program_graph.Graph(case["graph"]).text()
+    graph = program_graph.Graph(case["graph"])
     words = program_check.words(case, row)
     words.update(
         title=title(case, row),
         about=comment(about(case, row, engine, knobs)),
-        helpers=helpers,
-        graph=body,
+        graph=graph.text(),
+        helpers=graph.used,
         engine=engine,
         knobs=", ".join(f"knob({knob_name(key)}, {value})" for key, value in knobs.items()),
     )
-    (folder / "repro.c").write_text(
-        program_check.filled((HERE / "program.c.in").read_text(encoding="utf-8"), words),
-        encoding="utf-8",
-    )
-    (folder / "Makefile").write_text(
-        (HERE / "Makefile.in").read_text(encoding="utf-8"), encoding="utf-8"
-    )
     how = "    make run CUDNN=/folder/of/cudnn CUDA=/usr/local/cuda\n\n`CUDNN` has `include/` and `lib/`. The program needs the headers of this cuDNN version."
-    (folder / "README.md").write_text(
-        readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor"),
-        encoding="utf-8",
-    )
+    said = readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor")
+    put(folder / "repro.c", program_check.filled("program.c.in", words))
+    put(folder / "Makefile", text_of(HERE / "Makefile.in"))
+    put(folder / "README.md", said)
+
+
+def put(path, text):
+    path.write_text(text, encoding="utf-8")
 
 
 def knob_name(word):
-    if re.fullmatch(r"KNOB_\d+", word):
-        return f"(cudnnBackendKnobType_t){word[5:]}"
-    return f"CUDNN_KNOB_TYPE_{word}"
+    is_number = re.fullmatch(r"KNOB_\d+", word)
+    return f"(cudnnBackendKnobType_t){word[5:]}" if is_number else f"CUDNN_KNOB_TYPE_{word}"
 
 
 def write_script(folder, case, row, decided):
     engine, knobs = engine_of(row, decided)
-    text = frontend.script(
-        case,
-        row,
-        title(case, row),
-        about(case, row, engine, knobs),
-        engine,
-        knobs,
-        case["knob_numbers"],
-    )
-    (folder / "repro.py").write_text(text, encoding="utf-8")
-    (folder / "check.py").write_text(
-        (HERE / "check.py").read_text(encoding="utf-8"), encoding="utf-8"
-    )
-    read_by_check = {
-        key: value for key, value in case.items() if key not in ("graph", "knob_numbers")
-    }
-    (folder / "data" / "case.json").write_text(
-        json.dumps(read_by_check, indent=1), encoding="utf-8"
-    )
+    said = about(case, row, engine, knobs)
+    text = frontend.script(case, row, title(case, row), said, engine, knobs)
+    read_by_check = {key: case[key] for key in case if key not in ("graph", "knob_numbers")}
     how = "    pip install nvidia-cudnn-frontend torch numpy\n    python3 repro.py\n\nThe frontend loads the cuDNN of the package `nvidia-cudnn-cu13`, or the one that `LD_LIBRARY_PATH` leads to."
-    (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
+    put(folder / "repro.py", text)
+    put(folder / "check.py", text_of(HERE / "check.py"))
+    put(folder / "data/case.json", json.dumps(read_by_check, indent=1))
+    put(folder / "README.md", readme(case, row, engine, knobs, how))
 
 
 def clean(data, words, written):
@@ -267,6 +222,7 @@ def clean(data, words, written):
 
 def main(words):
     folder, as_script, written = pathlib.Path(words[0]), "--frontend" in words[1:], False
+    made = "repro.py, check.py" if as_script else "repro.c, Makefile"
     try:
         if "--clean" not in words[1:]:
             case, rows, decided = read(folder / "data")
@@ -274,20 +230,14 @@ def main(words):
             check_words(case, row)
             (write_script if as_script else write_program)(folder, case, row, decided)
             written = True
+            print(f"facts repro: wrote {folder}: {made}, README.md and data/", file=sys.stderr)
     except CannotSay as error:
-        print(
-            f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}",
-            file=sys.stderr,
-        )
+        option = "--standalone" + " --frontend" * as_script
+        print(f"facts repro: {option}: {error}", file=sys.stderr)
         return 3
     finally:
         if "--keep" not in words[1:]:
             clean(folder / "data", words[1:], written)
-    if written:
-        print(
-            f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/",
-            file=sys.stderr,
-        )
     return 0
 
 
