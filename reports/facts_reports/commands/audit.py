@@ -23,6 +23,7 @@ MEANINGS = {
 }
 STRICT, LOOSE, ACCEPTED, UNKNOWN, AGREES, BLIND, OURS = MEANINGS
 DISAGREE = (STRICT, LOOSE, ACCEPTED, UNKNOWN)
+AGAINST = ("refused", "unbuilt", "broken")  # replies
 UNTESTABLE = "untestable"
 
 
@@ -45,19 +46,12 @@ def join(a, b):
     if a is None or b is None or a == b:
         return a or b
     # Right numbers beside an engine that does not build: the whole is not known to be right.
-    return next(
-        (word for word in ("broken", "unknown", "ours", "refused", "accepted") if word in (a, b)),
-        "accepted",
-    )
+    words = ("broken", "unknown", "ours", "refused")
+    return next((word for word in words if word in (a, b)), "accepted")
 
 
-_WEIGHT = {
-    "pass": 1,
-    "supported": 1,
-    "unsupported": 2,
-    "mistrusted": 3,
-    "inconclusive": 4,
-}  # a finding: 5
+# A finding weighs 5.
+_WEIGHT = {"pass": 1, "supported": 1, "unsupported": 2, "mistrusted": 3, "inconclusive": 4}
 
 
 @dataclass
@@ -80,16 +74,11 @@ class Answer:
         if not row.get("more"):
             self.finished = row["attempt"]
         if not self.verdict or _WEIGHT.get(verdict, 5) > _WEIGHT.get(self.verdict, 5):
-            self.verdict = verdict
-            self.reason = (
-                "" if is_good(verdict) else text.line(str(reason.get("text") or ""), 8000)[:399]
-            )
-        if not self.engines:
-            self.engines = " ".join(
-                str(e["index"])
-                for e in row["engines"]
-                if isinstance(e, dict) and e.get("mode", "A") == "A" and "index" in e
-            )
+            said = text.line(str(reason.get("text") or ""), 8000)[:399]
+            self.verdict, self.reason = verdict, "" if is_good(verdict) else said
+        self.engines = self.engines or " ".join(
+            str(one["index"]) for one in text.offered(row) if "index" in one
+        )
 
     def words(self, measured):
         """Its reason, what it got wrong, or the engines that it offers."""
@@ -123,7 +112,7 @@ class Trial:
 
     @property
     def word(self):
-        if self.reply in ("refused", "unbuilt", "broken"):
+        if self.reply in AGAINST:
             return AGREES if self.refused else BLIND if self.others else LOOSE
         if self.reply == "accepted":
             return ACCEPTED if self.refused else AGREES
@@ -161,12 +150,8 @@ class Found:
 
     def same(self, other):
         def key(one):
-            return (
-                one.claim,
-                one.last[0],
-                one.refuses,
-                {word: name if word != AGREES else "" for word, name in one.verdict.items()},
-            )
+            shown = {word: word != AGREES and name for word, name in one.verdict.items()}
+            return one.claim, one.last[0], one.refuses, shown
 
         return key(self) == key(other)
 
@@ -217,72 +202,44 @@ class Audit:
             self.found.append(one)
 
     def answer(self, name, target):
-        return (
-            self.answers.get((target[1], target[0], claims.asked(name, self.measured))) or Answer()
-        )
+        at = target[1], target[0], claims.asked(name, self.measured)
+        return self.answers.get(at) or Answer()
 
     def _trial(self, claim, name, target, places):
         bit, answer = self._bit[target], self.answer(name, target)
         refused = bool(claim.refused(name, places) >> bit & 1)
-        others = (
-            not refused
-            and answer.reply in ("refused", "unbuilt", "broken")
-            and (
-                any(
-                    other is not claim
-                    and other.project is claim.project
-                    and other.refused(name, places) >> bit & 1
-                    for other in self.claims
-                )
-                or self._told_elsewhere(claim, name, target, answer.reason)
-            )
-        )
-        return Trial(refused, bool(others), answer.reply)
+        others = False
+        if not refused and answer.reply in AGAINST:
+            rules = (one for one in self.claims if one.project is claim.project)
+            others = any(one.refused(name, places) >> bit & 1 for one in rules if one is not claim)
+            others = others or self._told_elsewhere(claim, name, target, answer.reason)
+        return Trial(refused, others, answer.reply)
 
     def _told_elsewhere(self, claim, name, target, reason):
         """What one target says, with one reason, against a pass of a type that no rule refuses is one gap, however many edges show it."""
         said = claims.get_of(name)
-        return (
-            self._gaps.setdefault(
-                (reason, target, claim.project, said("pass"), said("dtype")), claim
-            )
-            is not claim
-        )
+        gap = reason, target, claim.project, said("pass"), said("dtype")
+        return self._gaps.setdefault(gap, claim) is not claim
 
     # ---- the answer ----------------------------------------------------------------------------------------------------------------
 
     def worst(self, claim):
         """A rule's place in the answer: its worst word, UNTESTABLE when it has no row."""
-        return next(
-            (
-                word
-                for word in MEANINGS
-                for one in self.found
-                if one.claim is claim and one.says(word)
-            ),
-            UNTESTABLE,
-        )
+        found = [one for one in self.found if one.claim is claim]
+        return next((w for w in MEANINGS if any(one.says(w) for one in found)), UNTESTABLE)
 
     def why_untestable(self, claim):
-        return (
-            claim.untestable
-            or self.unasked
-            or f"it refuses for {claim.reach()}; no such version and device was asked"
-        )
-
-    def _words(self, one, word):
-        return self.answer(one.verdict[word], one.first).words(self.measured)
+        why = claim.untestable or self.unasked
+        return why or f"it refuses for {claim.reach()}; no such version and device was asked"
 
     def plain(self):
         tables = Tables(self.rows())
         by_id = {claim.id: claim for claim in self.claims}
         for (name, version), found in tables.projects().items():
-            counts = [
-                f"{found.count(word)} {'agree' if word == 'agrees' and found.count(word) > 1 else word}"
-                for word in MEANINGS
-                if word in found
-            ]
-            counts += [f"{found.count(UNTESTABLE)} untestable here"] if UNTESTABLE in found else []
+            said = {AGREES: "agree" if found.count(AGREES) > 1 else AGREES}
+            said[UNTESTABLE] = "untestable here"
+            shown = [word for word in (*MEANINGS, UNTESTABLE) if word in found]
+            counts = [f"{found.count(word)} {said.get(word, word)}" for word in shown]
             yield f"{name} {version}: {text.count(len(found), 'rule')}: {'; '.join(counts)}"
         for word in MEANINGS:
             groups, last = tables.groups(word) if word != AGREES else [], None
@@ -291,11 +248,8 @@ class Audit:
             for rule, rows in groups:
                 if rule is not last:
                     yield f"  {rule['rule']} ({rule['kind']}) {rule['says']}\n      refuses {rule['refuses']}"
-                    yield from (
-                        [f"      note: {by_id[rule['rule']].note}"]
-                        if by_id[rule["rule"]].note
-                        else []
-                    )
+                    if note := by_id[rule["rule"]].note:
+                        yield f"      note: {note}"
                 yield f"      {_where(rows)}: '{rows[0]['case']}': {rows[0]['backend']}"
                 last = rule
         left = [rule for rule in tables.rules.values() if rule["verdict"] == UNTESTABLE]
@@ -307,21 +261,11 @@ class Audit:
 
     def rows(self):
         """For programs: an object for each rule, device, run of versions and word."""
-        for claim in self.claims:
-            if claim not in self.chosen:
-                continue
-            head = {
-                "rule": claim.id,
-                "project": claim.project.name,
-                "version": claim.project.version,
-                "kind": claim.kind,
-                "says": claim.says,
-                "refuses": claim.refuses,
-            }
-            for one in self.found:
-                for word in (
-                    word for word in MEANINGS if one.claim is claim and word in one.verdict
-                ):
+        for claim in (claim for claim in self.claims if claim in self.chosen):
+            head = claim.head() | {key: getattr(claim, key) for key in ("kind", "says", "refuses")}
+            for one in (one for one in self.found if one.claim is claim):
+                for word in filter(one.verdict.get, MEANINGS):
+                    name = one.verdict[word]
                     yield {
                         **head,
                         "verdict": word,
@@ -329,8 +273,8 @@ class Audit:
                         "first": one.first[1],
                         "last": one.last[1],
                         "refuses_here": one.refuses,
-                        "case": claims.asked(one.verdict[word], self.measured),
-                        "backend": self._words(one, word),
+                        "case": claims.asked(name, self.measured),
+                        "backend": self.answer(name, one.first).words(self.measured),
                     }
             if self.worst(claim) == UNTESTABLE:
                 yield {**head, "verdict": UNTESTABLE, "why": self.why_untestable(claim)}
@@ -379,25 +323,20 @@ class Tables:
             rule = self.rules.setdefault(row["rule"], {**row, "verdict": UNTESTABLE, "why": ""})
             if row["verdict"] == UNTESTABLE:
                 rule["why"] = row["why"]
-            elif (
-                row["verdict"] != AGREES or row["refuses_here"]
-            ):  # where a rule refuses nothing, an accepted case says little about the rule
+            elif row["verdict"] != AGREES or row["refuses_here"]:
+                # where a rule refuses nothing, an accepted case says little about the rule
                 self.rows.append(row)
-                rule["verdict"] = min(
-                    rule["verdict"], row["verdict"], key=[*self.words, UNTESTABLE].index
-                )
+                words = [rule["verdict"], row["verdict"]]
+                rule["verdict"] = min(words, key=[*self.words, UNTESTABLE].index)
 
     def groups(self, word):
         """[(rule, its rows that show the word by one case)]; agreements of a rule are one group. An agreement is left out if its rule has a worse word."""
         found = {}
         for row in self.rows:
-            rule = self.rules[row["rule"]]
-            if row["verdict"] == word and (
-                rule["verdict"] == word or self.words.index(word) < self.words.index(AGREES)
-            ):
-                found.setdefault((row["rule"], "" if word == AGREES else row["case"]), []).append(
-                    row
-                )
+            is_worst = self.rules[row["rule"]]["verdict"] == word
+            if row["verdict"] == word and (is_worst or word in DISAGREE):
+                at = row["rule"], "" if word == AGREES else row["case"]
+                found.setdefault(at, []).append(row)
         return [(self.rules[rule], rows) for (rule, _), rows in found.items()]
 
     def projects(self):
@@ -468,10 +407,8 @@ def _read_rules(args):
     """The rules, whole, and those that the words choose. The program expands their patterns."""
     read, chosen = claims.load(args.words, asking.home("cases/claims"))
     if not read.projects:
-        raise AuditError(
-            ENVIRONMENT,
-            "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder",
-        )
+        said = "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder"
+        raise AuditError(ENVIRONMENT, said)
     patterns = list(read.patterns())
     try:
         members = asking.expand([said for _, _, said in patterns])
@@ -500,9 +437,8 @@ def _ask(args, rules, chosen):
         for device, _, sm, build, version in targets
         for one in (claims.SMS if sm == "0" else (sm,))
     ]
-    names = {
-        claims.asked(name, measured) for _, name in _collect(args, rules, chosen, places, measured)
-    }
+    found = _collect(args, rules, chosen, places, measured)
+    names = {claims.asked(name, measured) for _, name in found}
     if not names:
         return "", OK
     words += args.given("output", "jobs", "overwrite", "timeout", "pinned-only")
@@ -515,10 +451,8 @@ def _collect(args, rules, chosen, targets, measured, known=None):
     places = claims.Places((version, sm) for _, _, version, sm in targets)
     found = claims.collect(rules, chosen, places, measured, args.where or "", known)
     if not found and (args.where or known is not None):
-        raise AuditError(
-            NOTHING,
-            f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}",
-        )
+        what = "satisfies --where" if args.where else "is in the record"
+        raise AuditError(NOTHING, f"no case of these rules {what}")
     return found
 
 
@@ -541,10 +475,8 @@ def _read(paths, given):
 def _grade(rows):
     grades = {row["grade"] == "measured" for row in rows}
     if len(grades) > 1:
-        raise AuditError(
-            BAD_INPUT,
-            "some records have measured rows and some decided ones; audit them separately",
-        )
+        said = "some records have measured rows and some decided ones; audit them separately"
+        raise AuditError(BAD_INPUT, said)
     return grades == {True}
 
 
@@ -574,14 +506,15 @@ def _audit(args):
     record, status = ("", OK) if given else _ask(args, rules, chosen)
     records = given or ([record] if record else [])
     rows, whole = _read(records, given)
-    measured, targets = _grade(rows), {}
+    measured, targets, answers = _grade(rows), {}, {}
     for row in rows:
+        at = row["build"], row["device"], row["case"]
+        answers.setdefault(at, Answer()).add(row, measured)
         targets[row["device"], row["build"]] = (row["cudnn"], str(row["sm"] or 0))
     targets = [(*at, *place) for at, place in targets.items()]
-    asked = _collect(
-        args, rules, chosen, targets, measured, {row["case"] for row in rows} if given else None
-    )
-    audit = Audit(rules, chosen, targets, measured, _answers(rows, measured), " ".join(records))
+    known = {row["case"] for row in rows} if given else None
+    asked = _collect(args, rules, chosen, targets, measured, known)
+    audit = Audit(rules, chosen, targets, measured, answers, " ".join(records))
     if given:
         audit.unasked = (
             "the record has no boundary case on a version and device where the rule refuses"
@@ -591,13 +524,6 @@ def _audit(args):
     if args.page:
         _write_page(records, audit, args)
     return status or (audit.exit() if whole else INCOMPLETE)
-
-
-def _answers(rows, measured):
-    found = {}
-    for row in rows:
-        found.setdefault((row["build"], row["device"], row["case"]), Answer()).add(row, measured)
-    return found
 
 
 def run(args):

@@ -10,8 +10,7 @@ import math
 import os
 import sys
 
-from ..read import cases, reader, words
-from ..read.files import replaced
+from ..read import cases, files, reader, words
 from . import asking
 from .options import ENVIRONMENT, INCOMPLETE, NOTHING, OK
 from .options import Command, Failed, UsageError, options
@@ -23,14 +22,8 @@ MISSING, EXTRA = 0.30, 1.0  # a rounding of the model does not happen; one more 
 STRICT = 1 / 1.05  # T1's ratio without the factor of constants that are not calibrated
 
 # Tensors. dK and dV with GQA are separate: only there does a cast of partial sums show. {key: (tensor, grouped; None: either)}
-POOLS = {
-    "o": ("o", None),
-    "dq": ("dq", None),
-    "dk": ("dk", False),
-    "dv": ("dv", False),
-    "dk_grouped": ("dk", True),
-    "dv_grouped": ("dv", True),
-}
+POOLS = {"o": ("o", None), "dq": ("dq", None), "dk": ("dk", False), "dv": ("dv", False)}
+POOLS |= {"dk_grouped": ("dk", True), "dv_grouped": ("dv", True)}
 
 
 def _number(record, key):
@@ -69,11 +62,8 @@ class Peak:
 def _is_wild(errors):
     for tensor, error in errors.items():
         gates = _object(error, "gates")
-        if (
-            error.keys() & {"not_finite", "unwritten", "overrun"}
-            or _number(gates, "t1") > WILD
-            or (_number(gates, "tl") > WILD and tensor != "stats")
-        ):
+        is_far = max(_number(gates, "t1"), tensor != "stats" and _number(gates, "tl")) > WILD
+        if is_far or error.keys() & {"not_finite", "unwritten", "overrun"}:
             return True
     # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move.
     stats = errors.get("stats", {})
@@ -156,11 +146,7 @@ class Engine:
     def has_wide_partials(self):
         """dK with GQA is far below the model and dK without GQA is not: partial sums stay in fp32. This makes the bound narrower."""
         means = self.means()
-        return (
-            "dk_grouped" in means
-            and LOW <= means.get("dk", 0.0) <= HIGH
-            and means["dk_grouped"] < LOW
-        )
+        return LOW <= means.get("dk", 0.0) <= HIGH and means.get("dk_grouped", LOW) < LOW
 
     def proposals(self, limits):
         """[(constant, value, limit, peak)]. eps_exp is twice the largest residual, over min(1, 4 |P|_2 + 0.1), of which 1 is the most."""
@@ -253,11 +239,8 @@ def _shown(p):
 def describe(engine, limits):
     """The same for a person, line by line. No line starts with a record's text, which may look like a command to a CI runner."""
     few = f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"
-    yield (
-        f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
-        + ", calibrated" * engine.is_calibrated()
-        + few * (not engine.has_enough())
-    )
+    more = ", calibrated" * engine.is_calibrated() + few * (not engine.has_enough())
+    yield f"backend {engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows{more}"
     if engine.known:
         yield f"  {engine.known} rows were left out: a known failure explains them"
     if engine.wild:
@@ -311,13 +294,11 @@ LIMITS = {
 
 def _run(args):
     if not args.device and not asking.gpus_here():
-        raise Failed(
-            COMMAND.fail("no GPU here; give --device cpu for the CPU backend", ENVIRONMENT)
-        )
-    given = args.given("cudnn", "where", "with", "jobs", "timeout", "pinned-only")
-    status, record = asking.run(
-        "run", args.words, *given, "--device", args.device or "0", out=sys.stderr
-    )
+        said = "no GPU here; give --device cpu for the CPU backend"
+        raise Failed(COMMAND.fail(said, ENVIRONMENT))
+    words = ["--device", args.device or "0"]
+    words += args.given("cudnn", "where", "with", "jobs", "timeout", "pinned-only")
+    status, record = asking.run("run", args.words, *words, out=sys.stderr)
     if not record:
         raise Failed(status)
     return record
@@ -333,18 +314,16 @@ def run(args):
         raise UsageError(f"{args.output} exists already; --overwrite replaces it")
     record = "" if given else _run(args)
     measured = Measured()
-    files = [reader.read_file(path, measured) for path in reader.find(given or [record])]
-    reader.warn(files, "facts calibrate")
+    read = [reader.read_file(path, measured) for path in reader.find(given or [record])]
+    reader.warn(read, "facts calibrate")
     if not measured.rows():
         return COMMAND.fail("no row has numbers to calibrate with", NOTHING)
     for engine in measured.engines.values():
         print("\n".join(describe(engine, LIMITS)))
     if args.output:
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        with replaced(args.output) as file:
-            file.write(
-                json.dumps(measured.table(date, LIMITS), indent=2, ensure_ascii=False) + "\n"
-            )
+        table = json.dumps(measured.table(date, LIMITS), indent=2, ensure_ascii=False)
+        files.write(args.output, table + "\n")
     if record:
         print(f"\nrecord: {record}")
-    return INCOMPLETE if any(file.unreadable for file in files) else OK
+    return INCOMPLETE if any(file.unreadable for file in read) else OK

@@ -60,9 +60,8 @@ def _write_files(found, args, inputs, command):
     if args.page:
         from ..page import exports  # the one part that needs Jinja2
 
-        exports.write_site(
-            load(inputs), Path(args.page), f"{command.name}: {answer.of(found).decision}", found
-        )
+        title = f"{command.name}: {answer.of(found).decision}"
+        exports.write_site(load(inputs), Path(args.page), title, found)
         print(f"page: {Path(args.page) / 'index.html'}", file=sys.stderr)
 
 
@@ -70,16 +69,10 @@ def show(args, inputs, command, measured=False):
     """Compares records and prints as the options ask. Returns an exit code."""
     try:
         accepted = accept.Accepted(args.accept) if args.accept else None
+        keys = "baseline candidate where slower fail_on".split()
+        how = {key: getattr(args, key) for key in keys}
         found = diff.compare(
-            inputs,
-            args.baseline,
-            args.candidate,
-            args.where,
-            args.slower,
-            args.fail_on,
-            command.name,
-            measured,
-            accepted,
+            inputs, measured=measured, command=command.name, accept=accepted, **how
         )
     except (sides.SidesError, accept.AcceptError) as error:
         return command.fail(error)
@@ -96,10 +89,8 @@ def show(args, inputs, command, measured=False):
     else:
         print(diff_words.as_text(found), end="")
     if args.annotations:
-        print(
-            "\n".join(diff_files.annotations(found)),
-            file=sys.stderr if args.json or args.markdown else sys.stdout,
-        )
+        out = sys.stderr if args.json or args.markdown else sys.stdout
+        print("\n".join(diff_files.annotations(found)), file=out)
     _write_files(found, args, inputs, command)
     return answer.of(found).code
 

@@ -32,40 +32,27 @@ def _mark(row):
         return _DIED
     if row["supported"] is not True and not is_good(row["verdict"]):
         return _REFUSED
-    first = next(
-        (
-            e.get("index")
-            for e in row["engines"]
-            if isinstance(e, dict) and e.get("mode", "A") == "A"
-        ),
-        row.get("engine"),
-    )
+    offered = text.offered(row)
+    first = offered[0].get("index") if offered else row.get("engine")
     return "*" if first is None else str(first)
 
 
-def _in_order(names):
-    """By name, numbers by their size."""
-    return sorted(
-        names,
-        key=lambda name: [
-            (int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)
-        ],
-    )
+def _by_number(name):
+    """Orders names, numbers in them by their size."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
 
 
 class Matrix:
     """What a record holds: cases[group] in order, answers[(group, device)][version] = their marks."""
 
     def __init__(self, store):
-        self.builds, self.hashes, marks = {}, {}, {}
+        self.builds, marks = {}, {}
         for _, row in store.rows("1", order="id"):
-            group = row["group"].removeprefix("golden.")
-            marks.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], {})[
-                row["case"]
-            ] = _mark(row)
+            at = row["group"].removeprefix("golden."), row["device"]
+            marked = marks.setdefault(at, {}).setdefault(row["cudnn"], {})
+            marked[row["case"]] = _mark(row)
             self.builds[row["cudnn"]] = row["build"]
-        for version, build in self.builds.items():
-            self.hashes[version] = _hash(store, build)
+        self.hashes = {version: _hash(store, build) for version, build in self.builds.items()}
         self._order(store, marks)
         self.answers = {
             at: {
@@ -89,13 +76,13 @@ class Matrix:
 
     def _order(self, store, marks):
         """Groups as the run lists them, cases by name inside (workers answer in any order), devices as planned."""
-        run = next(iter(store.runs.values()), {})
+        run = _run_of(store)
         told = [g.removeprefix("golden.") for g in run.get("groups") or {}]
         members = {}
         for (group, _), by in marks.items():
             members.setdefault(group, set()).update(*by.values())
         self.groups = [g for g in told if g in members] + sorted(members.keys() - told)
-        self.cases = {group: _in_order(names) for group, names in members.items()}
+        self.cases = {group: sorted(names, key=_by_number) for group, names in members.items()}
         planned = [str(t.get("device")) for t in text.objects(run, "targets")]
         self.devices = list(dict.fromkeys([*planned, *store.devices()]))
 
@@ -113,24 +100,21 @@ def _span(versions, a, z):
 
 def render(matrix, store):
     """The whole text."""
-    run = next(iter(store.runs.values()), {})
-    out = [
-        _HEAD
-        + f"# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}\n"
-    ]
+    return "\n".join(_rendered(matrix, _run_of(store))) + "\n"
+
+
+def _rendered(matrix, run):
+    yield f"{_HEAD}# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}"
     for version in matrix.versions:
-        build = matrix.builds[version]
-        out.append(f"# build {version:<8} {build:<18} {matrix.hashes[version]}\n")
+        yield f"# build {version:<8} {matrix.builds[version]:<18} {matrix.hashes[version]}"
     for group in matrix.groups:
-        out.append(
-            "\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(matrix.cases[group]))
-        )
+        yield ""
+        yield from (f"# {i:>2} {case}" for i, case in enumerate(matrix.cases[group], 1))
         for device in matrix.devices:
             by = matrix.answers.get((group, device), {})
             versions = [v for v in matrix.versions if v in by]
             for a, z in segments([tuple(by[v]) for v in versions]):
-                out.append(_line(group, device, _span(versions, a, z), by[versions[a]]) + "\n")
-    return "".join(out)
+                yield _line(group, device, _span(versions, a, z), by[versions[a]])
 
 
 def _hash(store, build):
@@ -152,10 +136,7 @@ def parse(text, name):
     for number, said in enumerate(text.split("\n"), 1):
         words = said.split()
         if said.startswith("# build ") and len(words) > 2:
-            versions[words[2]] = (
-                words[3] if len(words) > 3 else "",
-                words[4] if len(words) > 4 else "",
-            )
+            versions[words[2]] = tuple([*words, "", ""][3:5])
         elif said.startswith("# facts ") and "suite" in words:
             suite = words[-1]
         elif words and not said.startswith("#"):
@@ -172,24 +153,28 @@ def parse(text, name):
     return suite, versions, lines
 
 
-def _same_suite(store, suite):
-    return next(iter(store.runs.values()), {}).get("suite_hash") == suite
+def _run_of(store):
+    return next(iter(store.runs.values()), {})
+
+
+def _stale(store, suite, name):
+    """A line where the matrix is of other cases."""
+    if _run_of(store).get("suite_hash") == suite:
+        return ""
+    return f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"
 
 
 def compare(matrix, store, text, name):
     """Lines that say where the answers differ from the matrix. Versions that it does not have are left out: propose()."""
     suite, versions, lines = parse(text, name)
-    if not _same_suite(store, suite):
-        return [
-            f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"
-        ]
-    out = []
-    for version in matrix.versions:
-        for group, device, marks in matrix.rows(version) if version in versions else []:
-            out += _compare_one(
-                lines.get((group, device), []), group, device, version, marks, name, matrix
-            )
-    return out
+    if stale := _stale(store, suite, name):
+        return [stale]
+    return [
+        said
+        for version in matrix.versions
+        for row in (matrix.rows(version) if version in versions else [])
+        for said in _compare_one(lines.get(row[:2], []), *row, version, name, matrix)
+    ]
 
 
 def _line_of(lines, version):
@@ -210,19 +195,17 @@ def propose(matrix, text, name):
     for version in matrix.versions:
         if version in versions:
             continue
-        before = [
-            v for v in sorted(versions, key=version_key) if version_key(v) < version_key(version)
-        ]
-        near = before[-1] if before else min(versions, key=version_key)
+        before = [v for v in versions if version_key(v) < version_key(version)]
+        near = max(before, key=version_key) if before else min(versions, key=version_key)
         rows = list(matrix.rows(version))
         changed = []
         for group, device, marks in rows:
             old = _marks_of(lines.get((group, device), []), near)
             if old == marks:
                 continue
-            changed.append(
+            changed += [
                 f"  {group} {device}: {near} {' '.join(old or ['has no row'])}, {version} {' '.join(marks)}"
-            )
+            ]
             lost += [
                 f"golden: {group} {device}: {version} does not take '{case}', which {near} takes by engine {was}"
                 for case, was, now in zip(matrix.cases[group], old or [], marks)
@@ -231,34 +214,32 @@ def propose(matrix, text, name):
         shown += [
             f"{version} is new: {len(rows)} rows proposed, {len(rows) - len(changed)} answer as {near} does",
             *changed,
+            f"  to add them: facts expect golden add --cudnn {version}",
         ]
-        shown.append(f"  to add them: facts expect golden add --cudnn {version}")
     return shown, lost
 
 
 def add(matrix, store, text, name):
     """The whole text with the versions that it does not have yet. Versions that it has stay as they are."""
     suite, versions, lines = parse(text, name)
-    if not _same_suite(store, suite):
-        raise GoldenError(
-            f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"
-        )
+    if stale := _stale(store, suite, name):
+        raise GoldenError(stale)
     missing = sorted({device for _, device in lines} - set(matrix.devices))
     if missing:
         raise GoldenError(
             f"the matrix also has {', '.join(missing)}: a version is added for all of its devices; leave --device out"
         )
     for at, spans in lines.items():
-        known = {version: _marks_of(spans, version) for version in versions}
-        matrix.answers.setdefault(at, {}).update(
-            (version, marks) for version, marks in known.items() if marks
-        )
+        answers = matrix.answers.setdefault(at, {})
+        for version in versions:
+            if marks := _marks_of(spans, version):
+                answers[version] = marks
     for version, (build, digits) in versions.items():
         matrix.builds[version], matrix.hashes[version] = build, digits
     return render(matrix, store)
 
 
-def _compare_one(lines, group, device, version, marks, name, matrix):
+def _compare_one(lines, group, device, marks, version, name, matrix):
     found = _line_of(lines, version)
     if not found:
         return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
@@ -385,10 +366,8 @@ def run(args):
 def show(task, store, args):
     """Prints, checks or adds what a record answers."""
     matrix = Matrix(store)
-    if (
-        any(_OPEN in marks for by in matrix.answers.values() for marks in by.values())
-        or not store.complete()
-    ):
+    is_open = any(_OPEN in marks for by in matrix.answers.values() for marks in by.values())
+    if is_open or not store.complete():
         raise GoldenError("some questions have no answer; the matrix must be complete")
     return {"check": _check, "add": _add, "print": _print}[task](matrix, store, args)
 
@@ -396,21 +375,17 @@ def show(task, store, args):
 def _check(matrix, store, args):
     text = Path(args.golden).read_text(encoding="utf-8")
     differ = compare(matrix, store, text, args.golden)
-    shown, lost = (
-        propose(matrix, text, args.golden)
-        if _same_suite(store, parse(text, args.golden)[0])
-        else ([], [])
-    )
-    differ += lost
-    print("".join(f"{line}\n" for line in shown), end="")
+    if not _stale(store, parse(text, args.golden)[0], args.golden):
+        shown, lost = propose(matrix, text, args.golden)
+        differ += lost
+        print("".join(f"{line}\n" for line in shown), end="")
     for line in differ[:40]:
         print(line, file=sys.stderr)
     if len(differ) > 40:
         print(f"... and {len(differ) - 40} more", file=sys.stderr)
     asked = sum(len(by) for by in matrix.answers.values())
-    print(
-        f"golden: {asked} answers of {len(matrix.versions)} versions on {len(matrix.devices)} devices, {len(differ)} differ"
-    )
+    of = f"{len(matrix.versions)} versions on {len(matrix.devices)} devices"
+    print(f"golden: {asked} answers of {of}, {len(differ)} differ")
     return FINDINGS if differ else OK
 
 

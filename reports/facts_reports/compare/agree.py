@@ -8,12 +8,10 @@ def _decision(row):
     """Yes or no, and mode A's engines with their knobs in order: all that a decision is, nothing that only a run can know."""
     if row.get("supported") is None or row["verdict"] == "inconclusive":
         return None
-    engines = tuple(
-        (e.get("index"), tuple(sorted((e.get("knobs") or {}).items())))
-        for e in row["engines"]
-        if isinstance(e, dict) and e.get("mode") == "A"
+    return row["supported"], tuple(
+        (one.get("index"), tuple(sorted((one.get("knobs") or {}).items())))
+        for one in text.offered(row)
     )
-    return row["supported"], engines
 
 
 def _decision_words(decision):
@@ -40,11 +38,8 @@ def decisions(store, first, second):
             continue
         one, other = seen[first][build, case], seen[second][build, case]
         equal, differences = result.get(build, (0, []))
-        result[build] = (
-            (equal + 1, differences)
-            if one == other
-            else (equal, [*differences, (case, one, other)])
-        )
+        differences += [(case, one, other)] if one != other else []
+        result[build] = (equal + (one == other), differences)
     return result
 
 
@@ -56,12 +51,12 @@ def print_decisions(store, first, second):
             f"{build}: {equal:,} of {equal + len(differences):,} decisions equal on {first} and {second}"
         )
         for case, one, other in differences:
-            print(
-                f"  {case}\n    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}"
-            )
+            print(f"  {case}")
+            print(f"    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}")
     if not result:
+        named = ", ".join(store.devices())
         print(
-            f"no case has an answer for both {first} and {second}; devices in the records: {', '.join(store.devices())}"
+            f"no case has an answer for both {first} and {second}; devices in the records: {named}"
         )
         return 5
     return int(any(differences for _, differences in result.values()))
@@ -75,11 +70,8 @@ def _may_differ(case, tensor):
 
 def bits_of(row):
     """{tensor: hash}, as a row has them."""
-    return {
-        tensor: e["bits"]
-        for tensor, e in (row.get("errors") or {}).items()
-        if isinstance(e, dict) and e.get("bits")
-    }
+    errors = (row.get("errors") or {}).items()
+    return {name: e["bits"] for name, e in errors if isinstance(e, dict) and e.get("bits")}
 
 
 def _bits(store, with_device):
@@ -87,14 +79,8 @@ def _bits(store, with_device):
     found = {}
     for _, row in store.rows("outcome <> 'missing'"):
         if bits := bits_of(row):
-            found[
-                (
-                    row["case"],
-                    row["build"],
-                    latest.config(row),
-                    row["device"] if with_device else "",
-                )
-            ] = bits
+            device = row["device"] if with_device else ""
+            found[row["case"], row["build"], latest.config(row), device] = bits
     return found
 
 
@@ -106,12 +92,10 @@ def bits(one, other):
     for key in sorted(a.keys() & b.keys()):
         for tensor in sorted(a[key].keys() | b[key].keys()):
             left, right = a[key].get(tensor, "none"), b[key].get(tensor, "none")
-            if left == right:
-                result["equal"] += 1
-            else:
-                result["free" if _may_differ(key[0], tensor) else "differ"].append(
-                    (key, tensor, left, right)
-                )
+            result["equal"] += left == right
+            if left != right:
+                word = "free" if _may_differ(key[0], tensor) else "differ"
+                result[word].append((key, tensor, left, right))
     return result
 
 

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 
 from ..known import knowledge
 from ..read import cases, predicate, separate, text, words
@@ -88,6 +89,10 @@ class Diff:
         """Cases (of each pair of targets) of a class."""
         return sum(len(found) for found in self.classes.get(word, {}).values())
 
+    def ways(self, word):
+        """{how cases of a class changed: cases}"""
+        return {way: len(pairs) for way, pairs in self.classes.get(word, {}).items()}
+
     def known(self, word):
         return self.shown.get(word, 0)
 
@@ -105,12 +110,8 @@ class Diff:
     def incomplete(self):
         """Files that are not complete and hold a target that is compared; also files of which no row could be read."""
         compared = {target for slot in self.sides.slots for target in slot}
-        return [
-            f
-            for record in self.sides.records
-            for f in record.files
-            if not f.complete and (not f.targets or f.targets & compared)
-        ]
+        files = [f for record in self.sides.records for f in record.files if not f.complete]
+        return [f for f in files if not f.targets or f.targets & compared]
 
     def complete(self):
         return not self.incomplete()
@@ -238,10 +239,8 @@ def _subjects(diff):
 
 def _grouped(diff, columns):
     """[Group] of every class, worst first; within a class the largest group first."""
-    out = []
-    universe = {
-        phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()
-    }
+    out, size = [], columns.size
+    universe = {phrase: separate.bits_of(pairs, size) for phrase, pairs in diff.among.items()}
     for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):
         if word in JOINED:
             out += _entries_of(diff, word)
@@ -254,11 +253,8 @@ def _grouped(diff, columns):
             everything |= one
         around |= everything
         whole = separate.rules(columns, everything, around) if len(ways) > 1 else []
-        if (
-            len(whole) == 1
-            and whole[0].text is not None
-            and not _apart(columns, word, bits, around, everything)
-        ):
+        is_one = len(whole) == 1 and whole[0].text is not None
+        if is_one and not _apart(columns, word, bits, around, everything):
             bits = [(_ways(ways), everything)]
         for alike, one in bits[:_EVERY]:
             name = "; ".join(way for way, _ in ways[:_NAMED]) if len(bits) < len(ways) else alike
@@ -317,22 +313,10 @@ def _group(diff, word, said, rule, whole, around, everything):
     # the largest ratio, else the simplest case
     shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))
     pair = members[shown]
-    return Group(
-        word,
-        *said,
-        rule.text,
-        rule.hits,
-        separate.count(whole),
-        rule.others,
-        separate.count(around & ~everything),
-        sum(bool(k) for _, k, _ in told),
-        diff.slots[pair],
-        diff.names[pair],
-        told[shown][0],
-        told[shown][2],
-        rule.bits,
-        rule.also,
-    )
+    total, among = separate.count(whole), separate.count(around & ~everything)
+    counts = (rule.text, rule.hits, total, rule.others, among, sum(bool(k) for _, k, _ in told))
+    shown = (diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2])
+    return Group(word, *said, *counts, *shown, rule.bits, rule.also)
 
 
 def _target_terms(tree):
@@ -397,41 +381,28 @@ def classes(said):
     for word in said.split(","):
         name = word.strip().replace("-", " ").replace("_", " ")
         if name not in BY_CHANGE:
+            every = ", ".join(w.replace(" ", "-") for w in BY_CHANGE)
+            near = predicate.nearest(name, BY_CHANGE)
             raise sides.SidesError(
-                f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any"
+                f"--fail-on: no class '{text.line(word, 40)}'; nearest: {near}; all: {every}, any"
             )
         found.add(name)
     return frozenset(found)
 
 
-def _of(both, axes, alone, slower, fail_on, command, turns, accept=None):
+def _of(both, axes, alone, slower=None, fail_on=None, command="diff", turns=None, accept=None):
     """A Diff that is not filled yet. `turns`: a times.Record whose times were measured in turns: then `slower` is a finding."""
     findings = FINDINGS | {"slower"} if turns else FINDINGS
-    return Diff(
-        both,
-        axes,
-        alone,
-        {"slower": slower} if slower else {},
+    fail_on, options = (
         findings if fail_on is None else fail_on,
-        command,
-        times=turns,
-        accept=accept,
+        {"slower": slower} if slower else {},
     )
+    return Diff(both, axes, alone, options, fail_on, command, times=turns, accept=accept)
 
 
-def compare(
-    inputs,
-    baseline=None,
-    candidate=None,
-    where=None,
-    slower=None,
-    fail_on=None,
-    command="diff",
-    measured=False,
-    accept=None,
-):
+def compare(inputs, baseline=None, candidate=None, where=None, measured=False, **how):
     """A Diff. `inputs`: two records, or any number that together hold both builds. `measured`: their times were measured in turns, and `slower` is a finding.
-    Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
+    `how`: what _of() takes. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
     tree = predicate.parse(where) if where else None
     both = sides.Sides()
     pool = bool(baseline and candidate) or len(inputs) != 2
@@ -461,7 +432,7 @@ def compare(
             return False
         return not tree or _kept(tree, a, case, one, first) or _kept(tree, b, case, other, second)
 
-    return filled(_of(both, axes, tuple(alone), slower, fail_on, command, turns, accept), is_kept)
+    return filled(_of(both, axes, tuple(alone), turns=turns, **how), is_kept)
 
 
 def _asked(record, targets, one, other):
@@ -469,21 +440,13 @@ def _asked(record, targets, one, other):
     return (one and other) or record.planned(one or other, targets[bool(one)][0])
 
 
-def of_targets(both, pairs, slower=None, fail_on=None, turns=None):
-    """The gate of targets of one record, [(target, target)]; the rest as compare() and _of() have it."""
+def of_targets(both, pairs, **how):
+    """The gate of targets of one record, [(target, target)]; `how`: what _of() takes."""
     mine = both.apart([((0, *a), (0, *b)) for a, b in pairs])
-    diff = _of(mine, sides.axes_of(pairs), ((), ()), slower, fail_on, "gate", turns)
+    diff = _of(mine, sides.axes_of(pairs), ((), ()), command="gate", **how)
     return filled(
         diff, lambda slot, case, one, other: _asked(mine.records[0], pairs[slot], one, other)
     )
-
-
-@dataclass
-class _Part:
-    """The sides of one pair of targets."""
-
-    records: list
-    slots: list
 
 
 def of_slot(diff, slot):
@@ -497,21 +460,14 @@ def of_slot(diff, slot):
         word: [pair for pairs in ways.values() for pair in pairs] for word, ways in classes.items()
     }
     changed = {pair for word, pairs in members.items() if word not in SAME for pair in pairs}
-    out = Diff(
-        _Part(diff.sides.records, [diff.sides.slots[slot]]),
-        diff.axes,
-        ((), ()),
-        diff.options,
-        diff.fail_on,
-        diff.command,
-        [diff.names[pair] for pair in sorted(mine)],
-        entries=diff.entries,
-    )
+    both = SimpleNamespace(records=diff.sides.records, slots=[diff.sides.slots[slot]])
+    out = Diff(both, diff.axes, ((), ()), diff.options, diff.fail_on, diff.command)
+    out.names, out.entries = [diff.names[pair] for pair in sorted(mine)], diff.entries
     out.guarded = diff.guarded and len(mine)
     out.classes, out.same = classes, len(mine) - len(changed)
+    known = {(pair, word) for (pair, word), (_, known, _) in diff.about.items() if known}
     out.shown = {
-        word: sum(bool(diff.about.get((pair, word), (0, "", ""))[1]) for pair in pairs)
-        for word, pairs in members.items()
+        word: sum((pair, word) in known for pair in pairs) for word, pairs in members.items()
     }
     out.counts = {(0, side): counts for (at, side), counts in diff.counts.items() if at == slot}
     out.silent = {(0, side): found for (at, side), found in diff.silent.items() if at == slot}
@@ -557,12 +513,8 @@ def version(diff, slot, side):
         found = text.objects(line, "libraries")
         libraries = [str(lib.get("path")) for lib in found if lib.get("in_build")]
         return str(PurePosixPath(libraries[0]).parent) if libraries else build
-    others = {
-        b
-        for r in diff.sides.records
-        for (b, _), a in r.targets.items()
-        if a["cudnn"] == about["cudnn"]
-    }
+    targets = [target for record in diff.sides.records for target in record.targets.items()]
+    others = {build for (build, _), one in targets if one["cudnn"] == about["cudnn"]}
     return about["cudnn"] if len(others) == 1 and about["cudnn"] else build
 
 
@@ -588,10 +540,11 @@ def _device(diff, slot, side):
     return diff.record(side).gpus.get(device, device)
 
 
-def _planned(diff, slot, first, second):
+def _plan(diff, slot, answers):
     """Were plans compiled for a described device? Then a command that repeats it needs --plan."""
     asked = [run.get("do") for side in (0, 1) for run in _runs(diff, slot, side)]
-    return "plan" in asked or "build_fail" in {a.outcome for a in first + second}
+    planned = "plan" in asked or "build_fail" in {a.outcome for a in answers}
+    return " --plan" * (planned and not any(a.grade == "measured" for a in answers))
 
 
 def ask(diff, slot, case, word=""):
@@ -603,14 +556,11 @@ def ask(diff, slot, case, word=""):
     measured = any(a.grade == "measured" for a in first + second)
     asked = "repro" if measured and first and second else "decide"
     asked = "bench" if word in ("slower", "time unknown") else asked
-    more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
+    more = _plan(diff, slot, first + second)
     if asked == "decide" and word in ("lost", "reason changed", "gained"):
         more += " --explain"
-    return (
-        f"facts {asked} {text.shell(case)}"
-        + (f" --cudnn {text.shell(','.join(builds))}" if builds else "")
-        + f" --device {text.shell(','.join(devices))}{more}"
-    )
+    cudnn = f" --cudnn {text.shell(','.join(builds))}" if builds else ""
+    return f"facts {asked} {text.shell(case)}{cudnn} --device {text.shell(','.join(devices))}{more}"
 
 
 def repro(diff, group):
@@ -628,7 +578,5 @@ def bisect(diff, group):
     found = "worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed"
     if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""
-    first, second = diff.sides.answers(group.slot, group.case)
-    measured = any(a.grade == "measured" for a in first + second)
-    plan = " --plan" if not measured and _planned(diff, group.slot, first, second) else ""
+    plan = _plan(diff, group.slot, sum(diff.sides.answers(group.slot, group.case), []))
     return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{plan}{_BY.get(group.word, '')}"

@@ -45,15 +45,20 @@ def about(diff, group):
 def json_lines(diff):
     """The answer, then every group, one object a line."""
     targets = [
-        {
-            "baseline": pair.first,
-            "candidate": pair.second,
-            "grades": grades,
-            "counts": {w: [a, b] for w, a, b in counts},
-        }
+        {"baseline": pair.first, "candidate": pair.second, "grades": grades}
+        | {"counts": {w: [a, b] for w, a, b in counts}}
         for pair, grades, counts in diff_words.targets_words(diff)
     ]
     found = answer.of(diff)
+    classes = {
+        c.word: {
+            "cases": diff.total(c.word),
+            "known": diff.known(c.word),
+            "fails": c.word in diff.fail_on,
+        }
+        for c in CHANGES
+        if diff.total(c.word)
+    }
     head = {
         "decision": found.decision,
         "answer": found.first,
@@ -63,27 +68,19 @@ def json_lines(diff):
         "compared": diff.compared(),
         "same": diff.same,
         "axes": diff.axes,
-        "classes": {
-            c.word: {
-                "cases": diff.total(c.word),
-                "known": diff.known(c.word),
-                "fails": c.word in diff.fail_on,
-            }
-            for c in CHANGES
-            if diff.total(c.word)
-        },
+        "classes": classes,
         "complete": diff.complete(),
         "unreadable": [record.unreadable() for record in diff.sides.records],
         "fail_on_both": diff.fail_both,
-        "notes": diff_words.notes(diff),
-        "not_asked": {way: len(pairs) for way, pairs in diff.classes.get("not asked", {}).items()},
-        "new_knobs": {way: len(pairs) for way, pairs in diff.classes.get("new knobs", {}).items()},
+        "notes": list(diff_words.notes(diff)),
+        "not_asked": diff.ways("not asked"),
+        "new_knobs": diff.ways("new knobs"),
         "renumbered": [
             {"graph": graph, "old": old, "new": new, "cases": cases}
             for (graph, old, new), cases in sorted(diff.numbers.items())
         ],
         "targets": targets,
-        "provenance": diff_words.provenance(diff),
+        "provenance": list(diff_words.provenance(diff)),
         "scope": diff_words.SCOPE,
     }
     yield json.dumps({"diff": head}, ensure_ascii=False)
@@ -99,11 +96,9 @@ def write_junit(diff, path):
         if not groups:
             continue
         fails, open_class = change.word in diff.fail_on, diff.code_of(change) > 1
-        bad = sum(g.news > 0 for g in groups)
-        body = ""
-        for g in groups:
-            tag = "failure" if fails and g.news else "error" if open_class else ""
-            body += _junit_case(diff, g, tag)
+        bad, other = sum(g.news > 0 for g in groups), "error" if open_class else ""
+        tags = ["failure" if fails and g.news else other for g in groups]
+        body = "".join(_junit_case(diff, g, tag) for g, tag in zip(groups, tags))
         counts = {"tests": len(groups), "failures": bad if fails else 0}
         counts["errors"] = len(groups) if open_class else 0
         about_it = {"cases": diff.total(change.word), "known": diff.known(change.word)}
@@ -132,12 +127,8 @@ def _write_suites(path, about, properties=(), suites=(), total=0, failed=0, seco
     case = junit.case("facts.diff", "decision", seconds, tag, said, "", "" if code else said)
     counts = {"tests": 1, "failures": bad, "errors": int(code > 1)}
     answer = junit.suite("decision", seconds, counts, dict(properties), case)
-    files.write(
-        path,
-        f'{junit.HEAD}<testsuites name="facts {command}" tests="{total + 1}" failures="{failed + bad}">\n'
-        + "".join([answer, *suites])
-        + "</testsuites>\n",
-    )
+    head = f'{junit.HEAD}<testsuites name="facts {command}" tests="{total + 1}" failures="{failed + bad}">\n'
+    files.write(path, head + "".join([answer, *suites]) + "</testsuites>\n")
 
 
 def _junit_case(diff, group, tag):
@@ -204,9 +195,7 @@ def unasked(why, args):
         said = f"**{text.markdown(titled)}**"
     print(said)
     if args.annotations:
-        print(
-            decided(answer.CANNOT_TELL, titled, 3),
-            file=sys.stderr if args.json or args.markdown else sys.stdout,
-        )
+        out = sys.stderr if args.json or args.markdown else sys.stdout
+        print(decided(answer.CANNOT_TELL, titled, 3), file=out)
     if args.junit:
         _write_suites(Path(args.junit), (titled, 3, "gate"))

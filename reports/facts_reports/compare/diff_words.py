@@ -25,82 +25,64 @@ def _some(parts, between=", ", most=_NAMED):
     return between.join(parts[:most]) + (" …" if len(parts) > most else "")
 
 
+def _most_first(ways):
+    return sorted(ways.items(), key=lambda item: -item[1])
+
+
 def notes(diff):
     """What the numbers alone do not say, a sentence each."""
-    out = []
     if diff.fail_both:
-        out.append(
-            f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known)."
-        )
+        yield f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known)."
     if diff.total("reason changed"):
-        out.append(
-            f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason."
-        )
+        yield f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason."
     if diff.unmet:
-        out.append(
-            f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check)."
-        )
+        do, their = ("does", "its") if diff.unmet == 1 else ("do", "their")
+        yield f"{text.count(diff.unmet, 'case')} of the second side {do} not meet {their} expectation (facts expect check)."
     grades = [
         {g for slot in diff.sides.slots for g in diff.record(side).targets[slot[side]]["grades"]}
         for side in (0, 1)
     ]
     if "measured" in grades[1] and grades[0] == {"decided"}:
-        out.append(
-            "The first side was only decided, the second was measured. A case that fails now may have failed before."
-        )
+        yield "The first side was only decided, the second was measured. A case that fails now may have failed before."
     for side, alone in zip(("first", "second"), diff.alone):
         if alone:
-            out.append(f"Only the {side} side has {_some(f'{b} on {v}' for b, v in alone)}.")
+            yield f"Only the {side} side has {_some(f'{b} on {v}' for b, v in alone)}."
     cut = [
         f"{text.line(f.name, 120)}: {text.count(f.unreadable, 'unreadable line') if f.unreadable else 'the record has no end'}"
         for f in diff.incomplete()
     ]
     if cut:
-        out.append(f"Incomplete: {_some(cut, '; ')}.")
-    out += diff.accept.notes() if diff.accept else []
-    hashes = [
-        {str(run.get("suite_hash")) for run in record.runs.values()}
-        for record in diff.sides.records
-    ]
+        yield f"Incomplete: {_some(cut, '; ')}."
+    yield from diff.accept.notes() if diff.accept else []
+    runs = [record.runs.values() for record in diff.sides.records]
+    hashes = [{str(run.get("suite_hash")) for run in some} for some in runs]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
-        out.append(
-            "The records have different suites or shards: cases of only one record are missing."
-        )
-    return out
+        yield "The records have different suites or shards: cases of only one record are missing."
 
 
 def not_asked(diff):
     """Why FACTS asked only one of two builds, a line each."""
-    ways = diff.classes.get("not asked", {})
-    if not ways:
-        return []
-    out = [
-        f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"
-    ]
-    for way, pairs in sorted(ways.items(), key=lambda item: -len(item[1]))[:_NAMED]:
-        out.append(f"    {len(pairs):,} on the {way}")
-    return out + ([f"    and {len(ways) - _NAMED:,} more reasons"] if len(ways) > _NAMED else [])
+    ways = _most_first(diff.ways("not asked"))
+    if ways:
+        yield f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"
+    for way, cases in ways[:_NAMED]:
+        yield f"    {cases:,} on the {way}"
+    if len(ways) > _NAMED:
+        yield f"    and {len(ways) - _NAMED:,} more reasons"
 
 
 def engines_words(diff):
     """Changes of all engines alike: other numbers, new knobs. A line each."""
-    out = []
-    if diff.numbers:
-        moved = [
-            f"{graph} "
-            + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph)
-            for graph in sorted({g for g, _, _ in diff.numbers})
-        ]
-        out.append(
-            f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines."
-        )
-    ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
-    if ways:
-        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways]
-        out.append(
-            f"The engines have other knobs: {_some(said, most=_NAMED // 2)}. FACTS cannot compare the old and the new settings."
-        )
-    return out
+    moved = {}
+    for graph, old, new in sorted(diff.numbers):
+        moved.setdefault(graph, []).append(f"{old} -> {new}")
+    if moved:
+        said = "; ".join(f"{graph} {', '.join(some)}" for graph, some in moved.items())
+        yield f"cuDNN renumbered engines: {said}. Their knobs and notes are the same, so they count as the same engines."
+    ways = _most_first(diff.ways("new knobs"))
+    said = [f"{way} ({text.count(cases, 'case')})" for way, cases in ways]
+    if said:
+        yield f"The engines have other knobs: {_some(said, most=_NAMED // 2)}. FACTS cannot compare the old and the new settings."
 
 
 def exactness(diff, group):
@@ -130,10 +112,9 @@ def _ratio(group):
 
 def detail(group):
     """How it changed, where the example does not say it better (its reason has its own numbers, or names types)."""
-    example = (
-        group.word in JOINED or " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
-    )
-    return "; ".join(x for x in ("" if example else group.alike, group.engine, _ratio(group)) if x)
+    is_named = " -> " in group.alike and re.findall(r"#|[A-Za-z_]\d", group.alike)
+    alike = "" if group.word in JOINED or is_named else group.alike
+    return "; ".join(filter(None, (alike, group.engine, _ratio(group))))
 
 
 def _indented(line):
@@ -172,11 +153,8 @@ def _predicate(group):
     return f"{group.where}: " if group.where else ""
 
 
-_MEASURES = {
-    "slower": ("exec_us", "µs"),
-    "plan slower": ("plan_ms", "ms"),
-    "workspace larger": ("workspace_bytes", "bytes"),
-}
+_MEASURES = {"slower": ("exec_us", "µs"), "plan slower": ("plan_ms", "ms")}
+_MEASURES["workspace larger"] = ("workspace_bytes", "bytes")
 
 
 def before_after(diff, group):
@@ -219,39 +197,30 @@ def _offered_words(answer):
 
 def targets_words(diff):
     """What was compared with what, a line for each pair of targets."""
-    out = []
     for slot, pair in enumerate(diff.sides.slots[:_TARGETS]):
         grades = [
             "/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered"
             for side, t in enumerate(pair)
         ]
-        counts = []
-        for outcome in reversed(OUTCOMES):
-            old, new = (diff.counts.get((slot, side), {}).get(outcome.word, 0) for side in (0, 1))
-            if old or new:
-                counts.append((outcome.word, old, new))
-        out.append((pair, grades, counts))
-    return out
+        old, new = (diff.counts.get((slot, side), {}) for side in (0, 1))
+        counts = [(o.word, old.get(o.word, 0), new.get(o.word, 0)) for o in reversed(OUTCOMES)]
+        yield pair, grades, [(word, *both) for word, *both in counts if any(both)]
 
 
 def _counts(counts, arrow):
     """How many cases ended how: 'pass 12 -> 11'."""
     return ", ".join(
-        f"{word} {old:,}" + (f" {arrow} {new:,}" if old != new else "") for word, old, new in counts
+        f"{word} {old:,}" + f" {arrow} {new:,}" * (old != new) for word, old, new in counts
     )
 
 
 def provenance(diff):
     """Where the answers come from: one line a side."""
-    out = []
     for side in (0, 1):
         record = diff.record(side)
-        builds = {slot[side][0] for slot in diff.sides.slots}
-        runs = [
-            r
-            for r in record.runs.values()
-            if {t.get("build") for t in text.objects(r, "targets")} & builds
-        ] or list(record.runs.values())
+        builds, every = {slot[side][0] for slot in diff.sides.slots}, list(record.runs.values())
+        asked = [{t.get("build") for t in text.objects(run, "targets")} for run in every]
+        runs = [run for run, some in zip(every, asked) if some & builds] or every
 
         def said(key, limit=40):
             values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
@@ -266,15 +235,7 @@ def provenance(diff):
         }
         proof = "match their package" if checked <= {"ok"} else "not verified"
         proof = f", libraries {proof}" if checked else ""
-        out.append(
-            f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}"
-        )
-    return out
-
-
-def _rows(diff, most):
-    shown = diff.groups[:most]
-    return shown, diff.groups[most:]
+        yield f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}"
 
 
 def _more_words(rest):
@@ -282,50 +243,40 @@ def _more_words(rest):
 
 
 def _axes_words(diff):
-    said = {
-        (): "The same targets were asked twice",
-        ("build",): "The build differs",
-        ("device",): "The device differs",
-    }
-    return said.get(tuple(diff.axes), "Build and device differ: either may be the cause")
+    if len(diff.axes) > 1:
+        return "Build and device differ: either may be the cause."
+    return f"The {diff.axes[0]} differs." if diff.axes else "The same targets were asked twice."
 
 
 def as_text(diff):
     found = answer.of(diff)
     lines = [found.first, *filter(None, (found.known, found.counts)), ""]
     for pair, grades, counts in targets_words(diff):
-        if pair.first[1] == pair.second[1]:
-            name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}"
-        else:
-            name = f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
-        grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
-        lines.append(f"{name} ({grade}): " + _counts(counts, "->"))
+        (build, device), (other, last) = pair
+        name = f"{build}{f' on {device}' * (device != last)} -> {other} on {last}"
+        lines += [f"{name} ({' -> '.join(dict.fromkeys(grades))}): {_counts(counts, '->')}"]
     if len(diff.sides.slots) > _TARGETS:
         lines.append(f"and {len(diff.sides.slots) - _TARGETS} more pairs of targets")
-    shown, rest = _rows(diff, d.ROWS)
-    for group in shown:
+    for group in diff.groups[: d.ROWS]:
         before, after = before_after(diff, group)
         known = f", {group.known:,} known" if group.known else ""
+        where = f" on {devices}" if (devices := on(diff, group)) else ""
         lines += [
             "",
-            f"{_counted(group)}{known}: {in_words(diff, group)}{f' on {devices}' if (devices := on(diff, group)) else ''}",
+            f"{_counted(group)}{known}: {in_words(diff, group)}{where}",
             f"    {_predicate(group)}{exactness(diff, group)}",
             *_indented(detail(group)),
             f"    e.g. {before}  ->  {after}",
             f"    {d.repro(diff, group)}",
+            *_indented(d.bisect(diff, group)),
         ]
-        lines += _indented(d.bisect(diff, group))
-    if rest:
+    if rest := diff.groups[d.ROWS :]:
         lines += ["", _more_words(rest)]
     lines += ["", NEXT] if found.code == 1 else []
-    lines += ["", *not_asked(diff)] if not_asked(diff) else []
-    lines += [
-        "",
-        " ".join([_axes_words(diff) + ".", *notes(diff)]),
-        *engines_words(diff),
-        *provenance(diff),
-        SCOPE,
-    ]
+    asked = list(not_asked(diff))
+    lines += ["", *asked] if asked else []
+    lines += ["", " ".join([_axes_words(diff), *notes(diff)])]
+    lines += [*engines_words(diff), *provenance(diff), SCOPE]
     return "".join(text.line(line, 4000) + "\n" for line in lines)
 
 
@@ -339,8 +290,7 @@ def as_markdown(diff):
 
 
 def _markdown(diff, most):
-    shown, rest = _rows(diff, most)
-    found = answer.of(diff)
+    shown, rest, found = diff.groups[:most], diff.groups[most:], answer.of(diff)
     linked = f" [Page]({diff.link})" if diff.link else ""
     out = [f"**{text.markdown(found.titled)}**{linked}", ""]
     out += [text.markdown(line) + "\n" for line in (found.known, found.counts) if line]
@@ -350,46 +300,30 @@ def _markdown(diff, most):
             before, after = before_after(diff, group)
             where = text.markdown(in_words(diff, group))
             where += f"<br>{text.code(group.where)}" if group.where else ""
-            known = f" ({group.known:,} known)" if group.known else ""
-            out.append(
-                f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(detail(group)) if detail(group) else ''} | {group.hits:,} | "
-                f"{where}{f' on {text.markdown(devices)}' if (devices := on(diff, group)) else ''}<br>{text.markdown(exactness(diff, group))} | {text.markdown(before)} → {text.markdown(after)} |"
-            )
+            where += f" on {text.markdown(devices)}" if (devices := on(diff, group)) else ""
+            what = f"{BY_CHANGE[group.word].mark} **{group.word}**"
+            what += f" ({group.known:,} known)" if group.known else ""
+            what += f": {text.markdown(detail(group))}" if detail(group) else ""
+            out += [
+                f"| {i} | {what} | {group.hits:,} | {where}<br>{text.markdown(exactness(diff, group))} | {text.markdown(before)} → {text.markdown(after)} |"
+            ]
         out.append("")
-        if rest:
-            out += [_more_words(rest), ""]
-        commands = [
-            c
-            for i, group in enumerate(shown, 1)
-            for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group))
-            if c
-        ]
+    out += [_more_words(rest), ""] if rest else []
+    if shown:
+        commands = []
+        for i, group in enumerate(shown, 1):
+            commands += filter(None, (f"# {i}", d.repro(diff, group), d.bisect(diff, group)))
         fence = text.ticks("\n".join(commands), 3)
         out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
-    elif rest:
-        out += [_more_words(rest), ""]
     out += [NEXT, ""] if found.code == 1 else []
-    if asked := not_asked(diff):
+    if asked := list(not_asked(diff)):
         out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]
     for pair, grades, counts in targets_words(diff):
-        build, device = (
-            " → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second)))
-            for place in (0, 1)
-        )
-        out.append(
-            f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |"
-        )
+        target = " on ".join(text.markdown(" → ".join(dict.fromkeys(both))) for both in zip(*pair))
+        grade = " → ".join(dict.fromkeys(grades))
+        out.append(f"| {target} | {grade} | {_counts(counts, '→')} |")
     if len(diff.sides.slots) > _TARGETS:
         out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
-    out += [
-        "",
-        *(
-            f"- {text.markdown(note)}"
-            for note in [_axes_words(diff) + ".", *notes(diff), *engines_words(diff)]
-        ),
-        *(f"- {text.markdown(line)}" for line in provenance(diff)),
-        "",
-        SCOPE,
-    ]
-    return "\n".join(out) + "\n"
+    said = [_axes_words(diff), *notes(diff), *engines_words(diff), *provenance(diff)]
+    return "\n".join([*out, "", *(f"- {text.markdown(one)}" for one in said), "", SCOPE]) + "\n"

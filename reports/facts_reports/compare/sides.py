@@ -27,16 +27,8 @@ _LOOKED_AT = (
 _REASON = ("class", "status", "text", "rule")
 
 
-KINDS = {
-    o.word: "yes"
-    if is_good(o.word)
-    else "no"
-    if o.word == "unsupported"
-    else "fail"
-    if is_finding(o.word)
-    else "open"
-    for o in OUTCOMES
-}
+_KIND = {"good": "yes", "refused": "no", "failure": "fail", "error": "fail", "open": "open"}
+KINDS = {o.word: _KIND[o.kind] for o in OUTCOMES}
 
 
 class SidesError(ValueError):
@@ -77,15 +69,11 @@ class Answer(NamedTuple):
 
 def is_ours(word, status, said):
     """Is a refusal's reason (its class, status, text) one of FACTS: a guard, or a table of what a version has? cuDNN's own has a status, or says that it gives no reason."""
-    return (
-        word in ("policy", "internal")
-        or not status
-        and bool(said)
-        and not said.startswith("cuDNN offers no engine")
-    )
+    of_cudnn = status or not said or said.startswith("cuDNN offers no engine")
+    return word in ("policy", "internal") or not of_cudnn
 
 
-def _knobs(value):
+def knobs_of(value):
     items = value.items() if isinstance(value, dict) else ()
     return tuple(sorted((str(k), str(v)) for k, v in items))
 
@@ -97,10 +85,9 @@ def _number(value):
 
 def _offered(engines):
     """Mode A's list, cleaned."""
-    modes = [e for e in text.clean_json(engines) if isinstance(e, dict) and e.get("mode") == "A"]
     return tuple(
-        (str(e.get("index")), _knobs(e.get("knobs")), tuple(map(str, e.get("notes") or ())))
-        for e in modes
+        (str(e.get("index")), knobs_of(e.get("knobs")), tuple(map(str, e.get("notes") or ())))
+        for e in text.offered({"engines": text.clean_json(engines)})
     )
 
 
@@ -281,38 +268,33 @@ class Sides:
         self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
         self.db.execute("DELETE FROM seen")
 
-    def pairs(self):
-        """(slot, case, [first side's answers], [second side's]) in order; an absent side is an empty list."""
+    def _rows(self, column, where="", *values):
+        """(slot, case, [first side's values], [second side's]) in order; an absent side is an empty list."""
         rows = self.db.execute(
-            "SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config"
+            f"SELECT slot, case_name, side, {column} FROM row {where} ORDER BY slot, case_name, side, config",
+            values,
         )
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             sides = ([], [])
-            for _, _, side, data in group:
-                sides[side].append(_unpack(data, self.lists))
+            for _, _, side, value in group:
+                sides[side].append(value)
             yield slot, case, *sides
+
+    def pairs(self, where="", *values):
+        """(slot, case, [first side's answers], [second side's])."""
+        for slot, case, *sides in self._rows("answer", where, *values):
+            yield slot, case, *([_unpack(data, self.lists) for data in side] for side in sides)
 
     def offers(self):
         """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
-        rows = self.db.execute(
-            "SELECT slot, case_name, side, offered FROM row ORDER BY slot, case_name, side, config"
-        )
-        for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
-            found = {}
-            for _, _, side, number in group:
-                found.setdefault(side, self.lists.at[number])
-            if len(found) == 2:
-                yield slot, case, found[0], found[1]
+        for slot, case, first, second in self._rows("offered"):
+            if first and second:
+                yield slot, case, self.lists.at[first[0]], self.lists.at[second[0]]
 
     def answers(self, slot, case):
         """Both sides' answers to one case."""
-        sides = ([], [])
-        for side, data in self.db.execute(
-            "SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config",
-            (slot, case),
-        ):
-            sides[side].append(_unpack(data, self.lists))
-        return sides
+        found = list(self.pairs("WHERE slot=? AND case_name=?", slot, case))
+        return tuple(found[0][2:]) if found else ([], [])
 
 
 class _Clean(_Reading):
@@ -324,15 +306,13 @@ class _Clean(_Reading):
 
     def add_row(self, row):
         self.note_target(row)
-        row["offered"] = self._number(marshal.dumps(row["engines"], 2), row["engines"])
+        said = marshal.dumps(row["engines"], 2)
+        if said not in self.offered:
+            self.offered[said] = self.lists.number(row["engines"])
+        row["offered"] = self.offered[said]
         answer = answer_of(row, self.lists)
         held = self.held.setdefault((row["build"], row["device"]), {}).setdefault(row["case"], {})
         held[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
-
-    def _number(self, said, engines):
-        if said not in self.offered:
-            self.offered[said] = self.lists.number(engines)
-        return self.offered[said]
 
     def flush(self):
         """Nothing waits."""

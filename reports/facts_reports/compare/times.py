@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ..read import reader, text
+from .sides import knobs_of
 
 # of a comparison of a build with itself: how often it may be called slower or faster
 ERROR = 1 / 1000
@@ -49,12 +50,8 @@ def interval(values, share):
     k, ordered = outside(len(values), share), sorted(values)
     if not ordered:
         return Interval(0.0, 0.0, float("inf"), 0)
-    return Interval(
-        median(ordered),
-        ordered[k - 1] if k else 0.0,
-        ordered[-k] if k else float("inf"),
-        len(ordered),
-    )
+    low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, float("inf"))
+    return Interval(median(ordered), low, high, len(ordered))
 
 
 @dataclass
@@ -81,26 +78,19 @@ class Side:
         self.gpu[number] = turn["gpu"] if isinstance(turn.get("gpu"), dict) else {}
         for name in ("flops", "bytes"):
             value = turn.get(name)
-            setattr(
-                self,
-                name,
-                float(value) if isinstance(value, (int, float)) and 0 < value < 1e30 else 0.0,
-            )
+            known = isinstance(value, (int, float)) and 0 < value < 1e30
+            setattr(self, name, float(value) if known else 0.0)
 
     def disturbed(self):
         """Rounds that are left out: the machine slowed the card down, or its clock was another."""
-        clocks = {
-            n: gpu["sm_mhz"]
-            for n, gpu in self.gpu.items()
-            if isinstance(gpu.get("sm_mhz"), int) and gpu["sm_mhz"] > 0
-        }
+
+        def known(name):
+            return [(n, gpu[name]) for n, gpu in self.gpu.items() if isinstance(gpu.get(name), int)]
+
+        clocks = {n: mhz for n, mhz in known("sm_mhz") if mhz > 0}
         usual = median(clocks.values()) if clocks else 0
         out = {n for n, mhz in clocks.items() if abs(mhz - usual) > CLOCK * usual}
-        return out | {
-            n
-            for n, gpu in self.gpu.items()
-            if isinstance(gpu.get("throttled"), int) and gpu["throttled"] & MACHINE
-        }
+        return out | {n for n, why in known("throttled") if why & MACHINE}
 
 
 @dataclass(frozen=True)
@@ -127,13 +117,12 @@ class Comparison:
 
     @property
     def text(self):
-        if self.ratio.count == 0:
+        one = self.ratio
+        if one.count == 0:
             return self.word
-        if self.ratio.high == float("inf"):
-            return f"{self.ratio.middle:.3f} (too few rounds)"
-        return (
-            f"{self.ratio.middle:.3f} ({self.ratio.low:.3f} to {self.ratio.high:.3f}) {self.word}"
-        )
+        if one.high == float("inf"):
+            return f"{one.middle:.3f} (too few rounds)"
+        return f"{one.middle:.3f} ({one.low:.3f} to {one.high:.3f}) {self.word}"
 
 
 def compare(first, second, config_of_first, config_of_second, least=LEAST):
@@ -175,24 +164,16 @@ class Case:
     def engine(self, side, config):
         """(engine, ((knob, value), ...)) of a configuration."""
         row = self.rows.get((side.build, side.device), {}).get(config, {})
-        offered = [
-            e
-            for e in row.get("engines", ())
-            if isinstance(e, dict) and e.get("mode") == "A" and e.get("config") == row.get("config")
-        ]
-        knobs = offered[0].get("knobs") if offered else None
-        return ("" if row.get("engine") is None else str(row["engine"])), tuple(
-            sorted((str(k), str(v)) for k, v in knobs.items())
-        ) if isinstance(knobs, dict) else ()
+        same = [one for one in text.offered(row) if one.get("config") == row.get("config")]
+        engine = "" if row.get("engine") is None else str(row["engine"])
+        return engine, knobs_of(same[0].get("knobs")) if same else ()
 
     def first_choice(self, side):
         """cuDNN's first: the lowest place of mode A's list that was timed, when nothing before it is missing; else None."""
         return min(side.us) if side.us and min(side.us) <= 0 else None
 
     def fastest(self, side):
-        return (
-            min(side.us, key=lambda config: microseconds(side, config).middle) if side.us else None
-        )
+        return min(side.us, key=lambda config: microseconds(side, config).middle, default=None)
 
 
 class Record(reader.Sink):
@@ -217,12 +198,8 @@ class Record(reader.Sink):
             return
         build = text.line(str(value.get("build", "")), 120)
         device = text.line(str(value.get("device", "")), 120)
-        side = (
-            self._case(name)
-            .runs.setdefault(str(value.get("run", "")), {})
-            .setdefault(place, Side(build, device))
-        )
-        side.add(number, value["turn"])
+        sides = self._case(name).runs.setdefault(str(value.get("run", "")), {})
+        sides.setdefault(place, Side(build, device)).add(number, value["turn"])
         peak = value["turn"].get("peak")
         if isinstance(peak, dict):
             self.peaks.setdefault(device, []).append(peak)
@@ -238,21 +215,13 @@ class Record(reader.Sink):
 
     def peak(self, device, name):
         """The most that a worker measured; 0: nobody did."""
-        return max(
-            (
-                p[name]
-                for p in self.peaks.get(device, ())
-                if type(p.get(name)) in (int, float) and 0 < p[name] < 1e9
-            ),
-            default=0.0,
-        )
+        found = (peak.get(name) for peak in self.peaks.get(device, ()))
+        return max((x for x in found if type(x) in (int, float) and 0 < x < 1e9), default=0.0)
 
     def gemm(self, device):
         """Whose GEMM was timed."""
-        return next(
-            (text.line(str(p["gemm"]), 200) for p in self.peaks.get(device, ()) if p.get("gemm")),
-            "",
-        )
+        named = [peak["gemm"] for peak in self.peaks.get(device, ()) if peak.get("gemm")]
+        return text.line(str(named[0]), 200) if named else ""
 
 
 def load(inputs):
@@ -363,12 +332,8 @@ class Answer:
 
 def slower(case, first, second, least=LEAST):
     """Answer of all runs that timed both targets: slower where every run says so, not slower where one run says so. `case`: None where nobody timed it."""
-    found = []
-    if case:
-        found = [
-            compare(ours, theirs, config, other, least)
-            for _, (ours, config), (theirs, other) in pairs(case, first, second)
-        ]
+    both = pairs(case, first, second) if case else []
+    found = [compare(a, b, config, other, least) for _, (a, config), (b, other) in both]
     if not found:
         return Answer(None, why=_who_lacks_times(case, first, second))
     said = [comparison.is_slower(least) for comparison in found]
@@ -380,22 +345,11 @@ def slower(case, first, second, least=LEAST):
 
 
 def _who_lacks_times(case, first, second):
-    timed = set()
-    if case:
-        timed = {
-            (side.build, side.device)
-            for sides in case.runs.values()
-            for side in sides.values()
-            if case.first_choice(side) is not None
-        }
-    lacks = [
-        name
-        for name, target in (("the baseline", first), ("the candidate", second))
-        if target not in timed
-    ]
-    return "no time of " + (
-        lacks[0] if len(lacks) == 1 else "either build" if lacks else "both builds in one run"
-    )
+    sides = [side for run in case.runs.values() for side in run.values()] if case else []
+    timed = {(side.build, side.device) for side in sides if case.first_choice(side) is not None}
+    both = (("the baseline", first), ("the candidate", second))
+    lacks = [name for name, target in both if target not in timed] or ["both builds in one run"]
+    return f"no time of {lacks[0] if len(lacks) == 1 else 'either build'}"
 
 
 def may_be_slower(path, baseline, candidate, least):

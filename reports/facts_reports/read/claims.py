@@ -145,14 +145,16 @@ class Claim:
             words.append(VERSIONS[first] if end == VERSIONS[first] else f"{VERSIONS[first]}..{end}")
         return f"cudnn {', '.join(words)}, sm {', '.join(sm for sm in SMS if sm in {s for _, s in here})}"
 
+    def head(self):
+        return {"rule": self.id, "project": self.project.name, "version": self.project.version}
+
     def caller(self):
         """What the programs read of a rule: an object of claims.jsonl. Its `refuse` is one predicate."""
         some, none = (
             " | ".join(f"({text})" for *_, text in part) for part in (self.refuse, self.unless)
         )
-        said = {"rule": self.id, "project": self.project.name, "version": self.project.version}
-        refuse = f"({some}) & !({none})" if none else some
-        return {**said, "kind": self.kind, "says": self.says, "note": self.note, "refuse": refuse}
+        said = {"kind": self.kind, "says": self.says, "note": self.note}
+        return {**self.head(), **said, "refuse": f"({some}) & !({none})" if none else some}
 
     def check(self):
         """What a rule must have."""

@@ -69,6 +69,11 @@ def objects(value, key):
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
+def offered(row):
+    """The engines of a row, as mode A of cuDNN's heuristics has them."""
+    return [one for one in objects(row, "engines") if one.get("mode", "A") == "A"]
+
+
 def texts(value, key):
     """The same of texts."""
     found = value.get(key)
