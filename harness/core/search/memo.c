@@ -165,7 +165,7 @@ static bool read_value(facts_symptom *out, facts_memo_entry *e, const facts_line
     return true;
 }
 
-void facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row, bool last)
+void facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row)
 {
     facts_symptom symptom;
     facts_verdict verdict;
@@ -182,7 +182,11 @@ void facts_memo_row(facts_memo *memo, facts_memo_entry *e, const facts_line *row
     if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config &&
         config < 1000000)
         e->next_config = (int32_t)config + 1;
-    if (last && e->state != FACTS_MEMO_ANSWERED) {
+}
+
+void facts_memo_end(facts_memo *memo, facts_memo_entry *e)
+{
+    if (e->state != FACTS_MEMO_ANSWERED) {
         e->state = FACTS_MEMO_ANSWERED;
         memo->answered++;
     }
@@ -233,7 +237,9 @@ void facts_memo_load_line(facts_memo_load *load, const facts_line *line)
     facts_verdict before =
         e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
     facts_json_bool(facts_line_get(line, "more"), &more);
-    facts_memo_row(load->memo, e, line, !more);
+    facts_memo_row(load->memo, e, line);
+    if (!more)
+        facts_memo_end(load->memo, e);
     if (!more && load->drawn && facts_json_is(facts_line_get(line, "group"), load->group))
         load->drawn(load->context, name,
                     &(facts_answer){ e->verdict, e->failing, e->symptom, e->value }, before);

@@ -27,8 +27,10 @@ facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int at
                                 facts_answer *out);
 /* Notes that the question was asked. */
 facts_memo_entry *facts_memo_ask(facts_memo *memo, const char *name, int attempt);
-/* Adds one row of the answer; `last`: no other row follows. */
-void facts_memo_row(facts_memo *memo, facts_memo_entry *entry, const facts_line *row, bool last);
+/* Adds one row of the answer. */
+void facts_memo_row(facts_memo *memo, facts_memo_entry *entry, const facts_line *row);
+/* No other row follows. */
+void facts_memo_end(facts_memo *memo, facts_memo_entry *entry);
 /* With engine=all: the first configuration that has no row. */
 int facts_memo_config(const facts_memo_entry *entry);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */

@@ -71,6 +71,9 @@ typedef struct facts_order {
      * may move), raise `work_count`, and returns whether it did. Idle workers wait while others are busy. The run ends when nothing
      * was added and no worker is busy. */
     bool (*more)(void *context);
+    void (*on_done)(
+        void *context,
+        size_t work); /* NULL, or: all rows of a case are written; the last may announce others */
     /* With `more` and one target; may be NULL. All rows of a case are written and no worker has it. Its name is set to NULL. `more` may
      * put another case in the same place, so that the memory of a run without an end does not grow. */
     void (*on_free)(void *context, size_t work);

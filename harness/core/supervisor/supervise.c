@@ -164,6 +164,8 @@ void facts_item_done(facts_supervision *run, size_t target, size_t work)
 {
     run->targets[target].items[work].state = FACTS_ITEM_DONE;
     run->counts->done++;
+    if (run->order->on_done)
+        run->order->on_done(run->order->context, work);
 }
 
 void facts_item_free(facts_supervision *run, size_t target, size_t work)

@@ -20,7 +20,8 @@ Test(memo, finds_each_of_many)
                  "{\"case\":\"%s\",\"build\":\"none\",\"device\":\"cpu\",\"verdict\":\"%s\"}", name,
                  i % 5 ? "pass" : "wrong");
         facts_line_parse(&line, row, strlen(row));
-        facts_memo_row(memo, facts_memo_ask(memo, name, 1), &line, true);
+        facts_memo_row(memo, facts_memo_ask(memo, name, 1), &line);
+        facts_memo_end(memo, facts_memo_ask(memo, name, 1));
     }
     cr_expect_eq(facts_memo_answered(memo), CASES);
     for (int i = 0; i < CASES; i++) {
@@ -141,7 +142,8 @@ Test(memo, with_engine_all_it_goes_on_after_the_last_row)
     facts_line line;
     const char *last = "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":2}";
     facts_line_parse(&line, last, strlen(last));
-    facts_memo_row(memo, entry, &line, true);
+    facts_memo_row(memo, entry, &line);
+    facts_memo_end(memo, entry);
     cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
     cr_expect_eq(answer.verdict, FACTS_VERDICT_NAN);
     cr_assert_eq(answer.count, 1);

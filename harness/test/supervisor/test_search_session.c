@@ -100,11 +100,16 @@ Test(search, a_bad_end_is_found_though_workers_wait_for_more)
 
 Test(search, with_engine_all_a_death_costs_one_configuration)
 {
-    setenv("FACTS_FAULT", "crash_config2@fill=needle", 1);
-    cr_expect_eq(facts(FUZZ "--cases 20 -j2 --with engine=all"), 1);
-    cr_expect(output_says("crash"));
-    cr_expect(output_says("fill=needle engine=all' --device cpu") ||
-              output_says("engine=all fill=needle' --device cpu"));
+    static const char *const faults[] = { "crash_config2@fill=needle",
+                                          "crash_config3@fill=needle" }; /* the last one */
+    for (size_t i = 0; i < 2; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts(FUZZ "--cases 20 -j2 --with engine=all --overwrite"), 1, "%s",
+                     faults[i]);
+        cr_expect(output_says("crash"));
+        cr_expect(output_says("fill=needle engine=all' --device cpu") ||
+                  output_says("engine=all fill=needle' --device cpu"));
+    }
 }
 
 Test(search, a_target_that_cannot_be_asked_is_exit_3)

@@ -244,6 +244,12 @@ static bool more(void *context)
     return s->more(s);
 }
 
+static void on_done(void *context, size_t work)
+{
+    facts_session *s = context;
+    s->on_done(s, work);
+}
+
 static void on_free(void *context, size_t work)
 {
     facts_session_vacate(context, work);
@@ -292,6 +298,7 @@ static void fill_order(facts_session *s)
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
+        .on_done = s->on_done ? on_done : NULL,
         .on_free = s->reuses_places ? on_free : NULL,
         .another_round = s->another_round ? another_round : NULL,
         .on_turn = on_turn,

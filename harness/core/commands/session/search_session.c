@@ -71,7 +71,7 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
         return state == FACTS_MEMO_ANSWERED;
     facts_memo_entry *entry = facts_memo_ask(search->memo, name, attempt);
     const facts_work work = { .name = name,
-                              .group = group,
+                              .group = attempt > 1 ? FACTS_SEARCH_REPEATED : group,
                               .expect = "",
                               .alone = alone,
                               .from_config = facts_memo_config(entry) };
@@ -90,22 +90,34 @@ static bool session_more(facts_session *session)
     return search->asked > before;
 }
 
+static void say_drawn(const facts_search *search, size_t work, facts_verdict before)
+{
+    facts_answer answer;
+    const facts_work *w = &search->session.work[work];
+    if (search->drawn && strcmp(w->group, FACTS_SEARCH_DRAWN) == 0 &&
+        facts_memo_get(search->memo, w->name, 1, &answer) == FACTS_MEMO_ANSWERED)
+        search->drawn((facts_search *)search, w->name, &answer, before);
+}
+
 static void session_row(facts_session *session, const facts_outcome *outcome)
 {
     facts_search *search = session->context;
     facts_line line;
     facts_answer answer;
-    bool more = false;
     const facts_work *work = &session->work[outcome->work];
-    bool again = facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED;
-    facts_verdict before = again ? answer.verdict : FACTS_VERDICT_COUNT;
+    const bool again = facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED;
     facts_line_parse(&line, outcome->text, outcome->length);
-    facts_json_bool(facts_line_get(&line, "more"), &more);
     search->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
-    facts_memo_row(search->memo, search->entries[outcome->work], &line, !more);
-    if (!more && search->drawn && strcmp(work->group, FACTS_SEARCH_DRAWN) == 0 &&
-        facts_memo_get(search->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED)
-        search->drawn(search, work->name, &answer, before);
+    facts_memo_row(search->memo, search->entries[outcome->work], &line);
+    if (again)
+        say_drawn(search, outcome->work, answer.verdict);
+}
+
+static void session_done(facts_session *session, size_t work)
+{
+    facts_search *search = session->context;
+    facts_memo_end(search->memo, search->entries[work]);
+    say_drawn(search, work, FACTS_VERDICT_COUNT);
 }
 
 /* The name of a GPU is known only now. */
@@ -260,6 +272,7 @@ int facts_search_open(facts_search *search, const facts_invocation *call)
     s->more = session_more;
     s->reuses_places = true;
     s->on_row = session_row;
+    s->on_done = session_done;
     s->on_ready = session_ready;
     s->context = search;
     search->asker = (facts_asker){ .context = search, .ask = ask_again };

@@ -9,9 +9,11 @@
 #include "search/memo.h"
 #include "session.h"
 
-/* The groups of a search's rows in the record: drawn cases, and cases that the search asks. */
+/* The groups of a search's rows in the record: drawn cases, cases that the search asks, and cases
+ * that it asks once more. */
 #define FACTS_SEARCH_DRAWN "fuzz/drawn"
 #define FACTS_SEARCH_ASKED "fuzz/asked"
+#define FACTS_SEARCH_REPEATED "fuzz/repeated"
 
 typedef struct facts_search {
     facts_session session;

@@ -47,6 +47,7 @@ typedef struct facts_session {
     char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
     /* Called for each row, after the tally has it; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
+    void (*on_done)(struct facts_session *session, size_t work); /* of order.h; may be NULL */
     void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);
     /* Both or neither. more: adds work as answers come (facts_session_add). show: prints the
      * progress, about ten times a second. */
