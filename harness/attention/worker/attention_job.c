@@ -382,7 +382,7 @@ static void describe(facts_job *job, json_t *row)
 {
     attention_job *j = of(job);
     const facts_request *request = &job->request;
-    char *not_loaded = job->worker->plans->not_loaded;
+    facts_plans *plans = job->worker->plans;
     facts_row_describe(row, &j->content);
     facts_case c;
     facts_error error;
@@ -399,8 +399,10 @@ static void describe(facts_job *job, json_t *row)
                 facts_dump(&j->reference, request->dump, request->text, &j->not_written));
     }
     facts_put_text(row, "not_written", j->not_written.text);
-    facts_put_text(row, "not_loaded", not_loaded); /* a file of plan_dir that could not be used */
-    not_loaded[0] = '\0';
+    facts_put_text(row, "not_loaded",
+                   plans->not_loaded); /* a file of plan_dir that could not be used */
+    facts_put_text(row, "not_kept", plans->not_kept);
+    plans->not_loaded[0] = plans->not_kept[0] = '\0';
 }
 
 /* ---- the end

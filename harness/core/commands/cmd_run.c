@@ -76,6 +76,10 @@ static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out
             "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n",
             plans->not_loaded, plans->not_loaded == 1 ? "" : "s",
             plans->not_loaded == 1 ? "was" : "were", plans->why);
+    if (plans->not_kept)
+        fprintf(stderr,
+                "facts: --plan-dir: the plans of %zu row%s could not be stored; the first: %s\n",
+                plans->not_kept, plans->not_kept == 1 ? "" : "s", plans->why_not_kept);
 }
 
 /* cuDNN is asked, not the library: its guards are off. A run launches kernels, one of a known failure may never end and keep
@@ -159,6 +163,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
+        if (status == FACTS_EXIT_OK && s.plans.not_kept && task == FACTS_TASK_PLAN)
+            status = FACTS_EXIT_ENVIRONMENT;
     }
     facts_session_free(&s);
     return status;

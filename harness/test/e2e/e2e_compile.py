@@ -43,6 +43,27 @@ class Many(e2e.TestCase):
         self.assertIn("plans: 0 compiled, 2 loaded", said)
 
 
+class Full(e2e.TestCase):
+    def test_a_plan_that_cannot_be_stored_is_exit_3(self):
+        """A full disk and one that cannot be written to, mounted for this process alone."""
+        mount = ("unshare", "-Urm", "mount", "-t", "tmpfs", "none", "/mnt")
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            self.skipTest("no file system can be mounted here")
+        build = e2e.need(e2e.NEW).name
+        disk, words = self.path("disk"), ["compile", CASE, "--cudnn", build, "-j1", "--overwrite"]
+        os.mkdir(disk)
+        script = f"mount -t tmpfs -o mode=755,$0 none '{disk}' && exec \"$@\""
+        words += ["--plan-dir", disk, "-o", self.path("r.jsonl")]
+        for options, said in (("size=4k", "No space left"), ("ro", "Read-only file system")):
+            command = ["unshare", "-Urm", "bash", "-c", script, options, e2e.FACTS, *words]
+            done = subprocess.run(
+                command, env=e2e.environment(), capture_output=True, text=True, check=False
+            )
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("--plan-dir: the plans of 1 row could not be stored", done.stderr)
+            self.assertIn(said, done.stderr)
+
+
 class Compile(e2e.TestCase):
     CASES = "pass=fwd dtype=bf16,f16 b=1 h=2 s=128 d=64,100"
 

@@ -1,5 +1,6 @@
 #include "plans.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,9 @@ static void save(const fattn_plan *plan, facts_plans *plans, const char *name)
 {
     char *bytes = NULL;
     size_t count = 0;
-    if (fattn_plan_save(plan, &bytes, &count) == FATTN_OK)
-        (void)facts_folder_write(plans->folder, name, bytes, count);
+    if (fattn_plan_save(plan, &bytes, &count) == FATTN_OK &&
+        !facts_folder_write(plans->folder, name, bytes, count))
+        snprintf(plans->not_kept, sizeof plans->not_kept, "%s: %s", name, strerror(errno));
     fattn_free(bytes);
 }
 
@@ -111,7 +113,10 @@ fattn_status facts_plans_open(facts_plans **out)
 void facts_plans_begin(facts_plans *plans, const char *folder)
 {
     plans->folder = folder[0] ? facts_folder_open(folder) : -1;
-    plans->not_loaded[0] = '\0';
+    plans->not_loaded[0] = plans->not_kept[0] = '\0';
+    if (folder[0] && plans->folder < 0)
+        snprintf(plans->not_kept, sizeof plans->not_kept,
+                 "the folder cannot be opened, is a link, or others may write there");
 }
 
 void facts_plans_end(facts_plans *plans)

@@ -10,6 +10,7 @@ typedef struct facts_plans {
     /* Why a file of the folder was not used and was made again, the first of the request; "": every
      * file was used. */
     char not_loaded[300];
+    char not_kept[160]; /* why a plan of this request is not in the folder, or "" */
 } facts_plans;
 
 /* Returns FATTN_OK; FATTN_NO_MEMORY. Free it. */

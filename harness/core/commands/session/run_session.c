@@ -130,6 +130,9 @@ static void count_plans(facts_plan_counts *counts, const facts_line *row)
     const facts_span why = facts_line_get(row, "not_loaded");
     if (why.at && counts->not_loaded++ == 0)
         facts_json_string(why, counts->why, sizeof counts->why);
+    const facts_span lost = facts_line_get(row, "not_kept");
+    if (lost.at && counts->not_kept++ == 0)
+        facts_json_string(lost, counts->why_not_kept, sizeof counts->why_not_kept);
 }
 
 int facts_session_load_callers(facts_session *s)

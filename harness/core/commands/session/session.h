@@ -17,7 +17,8 @@
 typedef struct facts_plan_counts {
     size_t compiled, loaded; /* of cuDNN */
     size_t not_loaded;       /* files that could not be used; their plans were compiled again */
-    char why[300];           /* of the first of these */
+    size_t not_kept;         /* plans that could not be written to the folder */
+    char why[300], why_not_kept[160]; /* of the first of these */
 } facts_plan_counts;
 
 typedef struct facts_session {
