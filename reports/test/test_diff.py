@@ -200,8 +200,8 @@ class Classes(Case):
         said = "TILE_M new (15 cases), STAGES new (1 case)"
         self.assertEqual(self.both(old, new)[1].count(said), 1)
 
-    def test_the_latest_answer_to_a_case_counts(self):
-        old = [row(NAMES[0], verdict="crash"), row(NAMES[0], attempt=2)]
+    def test_one_answer_to_a_case_counts(self):
+        old = [row(NAMES[0], verdict="unsupported"), row(NAMES[0], attempt=2)]
         self.assertEqual(self.answer(old, [row(NAMES[0], NEW)])[1]["same"], 1)
 
 

@@ -57,13 +57,13 @@ class TheRowThatCounts(Merging):
 
     # rows of one case, in the order of the file; the index of the one that counts
     RECORDS = (
-        ("the latest attempt", 1, row("crash", attempt=1), row(attempt=2)),
-        ("that in any order of the lines", 0, row(attempt=2), row("crash", attempt=1)),
-        ("the latest run", 0, row("wrong", run_id="2", attempt=1), row(run_id="1", attempt=9)),
-        ("the last line of one attempt", 1, row("wrong", attempt=1), row(attempt=1)),
+        ("a crash, whatever the repeats say", 0, row("crash"), row(attempt=2), row(attempt=3)),
+        ("a crash of an earlier run", 0, row("crash"), row(run_id="2")),
+        ("the worst failure", 1, row("wrong"), row("crash", attempt=2), row("nan", run_id="2")),
+        ("a failure that comes later", 1, row(), row("exit_crash", attempt=1)),
+        ("the last line of the others", 1, row(run_id="2"), row("inconclusive", run_id="1")),
         ("an answer before a time-out in FACTS", 0, row("wrong"), row(**LATE, run_id="2")),
         ("an answer after a time-out in FACTS", 1, row(**LATE, attempt=2), row(attempt=1)),
-        ("a later inconclusive", 1, row(attempt=1), row("inconclusive", attempt=2)),
         ("the latest without an answer", 1, row(**LATE, attempt=1), row(**LATE, attempt=2)),
         ("a hang is an answer", 1, row(attempt=1), row("hang", stage="exec", attempt=2)),
     )
@@ -88,6 +88,71 @@ class TheRowThatCounts(Merging):
                 self.assertEqual(self.compared(record), due)
                 self.assertEqual(self.reported(self.at / "out"), (due, 0), "after the merge")
 
+    def all_say(self, lines):
+        """The verdicts of the rows that count, as each reader has them."""
+        record = self.put(*lines)
+        said = sorted(self.reported(record)[0])
+        self.assertEqual(sorted(self.compared(record)), said)
+        code = 0 if said else 4
+        joined = [line["verdict"] for line in rows_of(self.join(*lines, code=code)[0])]
+        self.assertEqual(sorted(joined), said)
+        self.assertEqual(sorted(self.reported(self.at / "out")[0]), said, "after the merge")
+        return said
+
+    def test_rows_of_another_content_than_the_last_run_never_count(self):
+        asked = CASE + " engine=all"
+        first = (run(targets=[{**PLAN, "content": "x"}]), row(case=asked, config=0))
+        first += (row("crash", case=asked, config=1),)
+        for started in ("2026-02-01", "2025-02-01"):  # the clock may be set back
+            second = run("2", started=started, targets=[{**PLAN, "content": "y"}])
+            refused = row("unsupported", case=asked, run_id="2")
+            self.assertEqual(self.all_say([*first, second, refused]), ["unsupported"])
+            late = row(**LATE, case=asked, run_id="2")
+            self.assertEqual(self.all_say([*first, second, late]), ["inconclusive"])
+            self.assertEqual(self.all_say([*first, second]), [])
+            back = run("3", targets=[{**PLAN, "content": "x"}])
+            self.assertEqual(self.all_say([*first, second, refused, back]), ["crash", "pass"])
+
+    def test_the_content_of_a_gpu_is_known_before_its_name(self):
+        plan = {"build": "B", "device": "gpu0", "kind": "gpu"}
+        named = {"target": {"run": "1", "build": "B", "device": "D", "planned": "gpu0"}}
+        lines = run(targets=[{**plan, "content": "x"}]), row("crash")
+        lines += named, run("2", targets=[{**plan, "content": "y"}]), row(run_id="2")
+        lines += ({"target": {**named["target"], "run": "2"}},)
+        self.assertEqual(self.all_say(lines), ["pass"])
+
+    def test_of_several_records_the_later_run_counts(self):
+        new = self.put(run("2", started="2026-02-01"), row("crash", run_id="2"), name="a.jsonl")
+        old = self.put(run(), row("wrong"), row(attempt=2), name="b.jsonl")
+        for records in ((new, old), (old, new)):
+            self.assertEqual(self.call("--overwrite", "-o", self.at / "out", *records)[0], 0)
+            self.assertEqual(self.reported(self.at / "out")[0], ["crash"])
+
+    def test_one_name_for_two_things_is_refused(self):
+        for member, said in (("libraries_hash", "libraries"), ("description_hash", "descriptions")):
+            parts = [
+                self.put(
+                    run(name, shard=[at, 2], cases=2, targets=[{**PLAN, member: value}]),
+                    row(case=f"d={at}", run_id=name),
+                    name=f"{at}.jsonl",
+                )
+                for at, name, value in ((1, "1", "x"), (2, "2", "y"))
+            ]
+            code, _, err = self.call("-o", self.at / "out", *parts)
+            self.assertEqual(code, 2)
+            self.assertIn(f"the runs 1 and 2 have different {said} under the name", err)
+            self.assertEqual(self.call("--force", "-o", self.at / "out", *parts)[0], 0)
+            both = sides.Sides()
+            both.read(parts[:1])
+            both.read(parts[1:])
+            slots = [((0, "B", "D"), (1, "B", "D"))]
+            if said == "libraries":
+                both.pair(slots)  # two builds may be compared, whatever they are called
+            else:
+                with self.assertRaisesRegex(sides.SidesError, "different descriptions"):
+                    both.pair(slots)
+            (self.at / "out").unlink()
+
     def test_configurations_are_questions_of_their_own_only_with_engine_all(self):
         for case, count in ((CASE + " engine=all", 2), (CASE, 1)):
             lines = run(), row(case=case, config=0), row(case=case, config=1)
@@ -107,7 +172,9 @@ class Joining(Merging):
         target = {"target": {"run": "1", "build": "B", "device": "D"}}
         finding, later = {"finding": {"what": "x"}}, run("2", started="2026-02-01")
         end = {"end": {"run": "1", "complete": True}}
-        made, out, _ = self.join(later, target, START, row("wrong"), run(), finding, row(), end)
+        made, out, _ = self.join(
+            later, target, START, row("unsupported"), run(), finding, row(), end
+        )
         end = {"end": {"run": "merge", "complete": True, "rows": 1}}
         self.assertEqual(made, [run(), later, target, finding, row(), end])
         self.assertEqual(out, f"{self.at / 'out'}: 1 row, 1 older one left out\n")
@@ -128,6 +195,7 @@ class Joining(Merging):
         for lines, said in (
             ((run(), row(), "garbage"), unread),
             ((run(), row(), '{"case":"b","verdict":"pass"}'), unread),
+            ((run(), row(), row("great", case="b")), unread),
             ((run(), row(), bad), unread),
             ((run(), START), "1 planned row; 1 case was started and has no row"),
             ((run(),), "1 planned row"),

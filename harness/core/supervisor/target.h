@@ -23,7 +23,8 @@ typedef struct facts_target {
     char device[96];   /* the name in records. A GPU is "gpu0" until its worker has reported its
                           product; several are "gpus" */
     facts_described_device described; /* of a described device */
-    char content[17];                 /* facts_target_identify; "" until then */
+    /* facts_target_identify; "" until then. The first is of everything, the others of a part. */
+    char content[17], libraries_hash[17], description_hash[17];
 } facts_target;
 
 typedef struct facts_targets {

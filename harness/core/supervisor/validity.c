@@ -28,16 +28,26 @@ static void add_driver(facts_content *content, const facts_target *target)
         facts_content_file(content, path);
 }
 
+static void put(char out[17], const facts_content *content)
+{
+    out[0] = '\0';
+    if (!content->unknown && content->sum)
+        snprintf(out, 17, "%016" PRIx64, content->sum);
+}
+
 void facts_target_identify(facts_target *target, const char *worker)
 {
-    facts_content content = { 0 };
+    facts_content content = { 0 }, description = { 0 };
+    const char *json = target->described.json;
     facts_content_build(&content, &target->build);
+    put(target->libraries_hash, &content);
+    if (*json)
+        facts_content_text(&description, "device", json, strlen(json));
+    put(target->description_hash, &description);
     facts_content_file(&content, worker);
     add_driver(&content, target);
-    facts_content_text(&content, "device", target->described.json, strlen(target->described.json));
-    target->content[0] = '\0';
-    if (!content.unknown)
-        snprintf(target->content, sizeof target->content, "%016" PRIx64, content.sum);
+    content.sum += description.sum;
+    put(target->content, &content);
 }
 
 /* ---- what a record has

@@ -6,7 +6,7 @@
 #include "record/reader.h"
 #include "target.h"
 
-/* Fills target->content: a hash of every byte of the build's libraries, its NVRTC, the driver (of a
+/* Fills the target's hashes. Its libraries_hash and description_hash are "" without such a part. Its content is a hash of every byte of the build's libraries, its NVRTC, the driver (of a
  * GPU: the version in /proc), the description and the worker. "" if one of the
  * files cannot be read; then no row is valid. */
 void facts_target_identify(facts_target *target, const char *worker);

@@ -118,6 +118,10 @@ Test(tally, what_is_asked_again_counts_alone)
     add(0, 0, ROW("unsupported", "4", ""), FACTS_VERDICT_UNSUPPORTED, "", false);
     cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_UNSUPPORTED);
     cr_expect_eq(facts_tally_unexpected(&tally), 0);
+    add(0, 0, ROW("crash", "5", ",\"more\":true"), FACTS_VERDICT_CRASH, "", true);
+    add(0, 0, ROW("inconclusive", "5", ""), FACTS_VERDICT_INCONCLUSIVE, "", true);
+    add(0, 0, ROW("pass", "6", ""), FACTS_VERDICT_PASS, "", false);
+    cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_CRASH, "it stays");
 }
 
 Test(tally, what_does_not_fit_is_counted)

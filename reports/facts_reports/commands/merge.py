@@ -15,13 +15,13 @@ import sys
 
 from ..read import latest, reader, text
 from ..read.store import name_gpus
+from ..read.vocabulary import VERDICTS
 from .options import BAD_INPUT, ENVIRONMENT, INCOMPLETE, OK, Command, UsageError, options
 
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _NO_SYNC = (errno.EINVAL, errno.EROFS)  # a pipe or a terminal
-_SCHEMA = f"""
+_SCHEMA = """
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;
-CREATE TABLE seen({latest.COLUMNS}, run TEXT, file INT, at INT, length INT);
 CREATE TABLE start(case_name TEXT, build TEXT, device TEXT);
 CREATE TABLE run(id TEXT, suite TEXT, cases INT);
 CREATE TABLE pair(suite TEXT, build TEXT, device TEXT, shard INT, shards INT);
@@ -70,13 +70,14 @@ class Merge:
         self.db = sqlite3.connect("", isolation_level=None)  # a file of SQLite's own
         self.db.executescript(_SCHEMA)
         self.db.execute("BEGIN")
+        self._seen = latest.Seen(self.db, "run TEXT, part INT, at INT, length INT")
         self.force = force
         self.names, self.files = [], []  # the inputs
         self.runs, self.run_places = {}, {}
         self.target_lines, self.others = [], []
         self.suite = ""  # of the first run that names one
         self.rows = self.older = self.bad = 0
-        self._seen, self._starts = [], []  # not yet in the tables
+        self._starts = []  # not yet in the table
 
     def close(self):
         for stream in self.files:
@@ -110,6 +111,7 @@ class Merge:
             raise MergeError(path, error.strerror, status) from None
         if not objects:
             raise MergeError(path, "is not a record (no line could be read)", BAD_INPUT)
+        self._seen.end_of_file()
         self.bad += report.unreadable
 
     def _take(self, item, place, report):
@@ -122,7 +124,9 @@ class Merge:
             key = _key(item["start"])
             if key:
                 self._starts.append(key)
-        elif not isinstance(item.get("end"), dict):  # the output has an end of its own
+        elif isinstance(item.get("end"), dict):  # the output has an end of its own
+            self._seen.note("end", item["end"])
+        else:
             if isinstance(item.get("target"), dict):
                 self.target_lines.append(item["target"])
             self.others.append(place)
@@ -135,24 +139,24 @@ class Merge:
             what = "belongs to another suite than the earlier records; --force joins them anyway"
             raise MergeError(report.name, what, BAD_INPUT)
         self.suite = self.suite or suite
+        self._seen.note("run", {**run, "id": report.run})
         self.runs.setdefault(report.run, run)
         self.run_places.setdefault(report.run, place)
 
     def _take_row(self, item, place, report):
-        if not _key(item):
-            report.refuse("a row without case, build or device")
+        if not _key(item) or str(item["verdict"]) not in VERDICTS:
+            report.refuse("a row without case, build, device or a known verdict")
             return
         row = {name: item.get(name) for name in ("case", "build", "device", "verdict", "stage")}
         row["attempt"] = _number(item.get("attempt"), 1)
         row["config"] = _number(item.get("config"), None)
         run = item["run"] if isinstance(item.get("run"), str) and item["run"] else report.run
-        started = str(self.runs.get(run, {}).get("started", ""))
-        self._seen.append((*latest.columns(row, started), run, *place))
+        row["run"] = run
+        self._seen.add(row, run, *place)
 
     def _flush(self):
-        self.db.executemany("INSERT INTO seen VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?)", self._seen)
         self.db.executemany("INSERT INTO start VALUES(?,?,?)", self._starts)
-        self._seen, self._starts = [], []
+        self._starts = []
 
     # ---- what is missing ----
 
@@ -236,6 +240,9 @@ class Merge:
     def write(self, path, overwrite=False):
         """Writes the runs, other lines, the rows that stay, and an end. Returns what is missing."""
         self._finish()
+        two = self._seen.two_things("kept")
+        if two and not self.force:
+            raise MergeError(path, f"{two}; --force joins them anyway", BAD_INPUT)
         missing = self.missing()
         end = {"run": "merge", "complete": not missing, "rows": self.rows}
         end |= {"missing": missing} if missing else {}
@@ -244,7 +251,7 @@ class Merge:
             with _open_output(path, overwrite) as stream:
                 for place in [self.run_places[name] for name in runs] + self.others:
                     stream.write(self._line(*place))
-                for place in self.db.execute("SELECT file, at, length FROM kept ORDER BY id"):
+                for place in self.db.execute("SELECT part, at, length FROM kept ORDER BY id"):
                     stream.write(self._line(*place))
                 said = json.dumps({"end": end}, separators=(",", ":"), ensure_ascii=False)
                 stream.write(said.encode() + b"\n")

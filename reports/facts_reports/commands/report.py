@@ -77,6 +77,8 @@ def run(args):
         return _publish(args, title)
     store = load(args.words)
     reader.warn(store.files, _WHO)
+    if store.two_things:
+        print(f"{_WHO}: {store.two_things}", file=sys.stderr)
     if not store.one("SELECT EXISTS(SELECT 1 FROM row)") and not store.runs:
         raise UsageError("no record in " + ", ".join(args.words))
     if args.issue:

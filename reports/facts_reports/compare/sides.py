@@ -16,10 +16,7 @@ from ..read import cases, latest, reader, text, words
 from ..read.versions import version_key
 from ..read.vocabulary import OUTCOMES, RANK, is_finding, is_good, is_met, outcome_of
 
-_SCHEMA = f"""
-PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
-CREATE TABLE seen({latest.COLUMNS}, record INT, offered INT, answer BLOB);
-"""
+_PRAGMAS = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;"
 _LOOKED_AT = (
     "case cudnn build device sm grade backend verdict supported engine config "
     "workspace_bytes plan_ms exec_us wall_ms reason errors expectation attempt run stage"
@@ -190,12 +187,13 @@ class _Reading:
         kept["offered"] = self.lists.number(engines if isinstance(engines, list) else [])
         return kept
 
-    def __init__(self, db, number, record, lists):
+    def __init__(self, seen, number, record, lists):
         self.lists = lists
-        self.db, self.number, self.record, self.batch, self.lines = db, number, record, [], []
+        self.seen, self.number, self.record, self.lines = seen, number, record, []
 
     def note(self, word, value):
         run = str(value.get("id") or value.get("run") or "")
+        self.seen.note(word, value)
         if word == "run":
             self.record.runs[run] = {**self.record.runs.get(run, {}), **value}
         elif word == "target":
@@ -204,11 +202,8 @@ class _Reading:
     def add_row(self, row):
         row["case"] = text.line(row["case"], 1500)
         self.note_target(row)
-        started = str(self.record.runs.get(row["run"], {}).get("started", ""))
         answer = marshal.dumps(tuple(answer_of(row, self.lists)))  # read by this process alone
-        self.batch.append((*latest.columns(row, started), self.number, row["offered"], answer))
-        if len(self.batch) >= 5000:
-            self.flush()
+        self.seen.add(row, self.number, row["offered"], answer)
 
     def note_target(self, row):
         about = self.record.targets.setdefault(
@@ -217,12 +212,11 @@ class _Reading:
         if row["verdict"] != "inconclusive":
             about["grades"].add(row["grade"] or "unknown")
 
-    def flush(self):
-        self.db.executemany("INSERT INTO seen VALUES(NULL" + 10 * ",?" + ")", self.batch)
-        self.batch = []
+    def end_of_file(self):
+        self.seen.end_of_file()
+        self.finish()
 
     def finish(self):
-        self.flush()
         for line in self.lines:
             key = (str(line.get("build", "")), str(line.get("device", "")))
             cudnn = str(line.get("cudnn") or key[0].split("-")[0])
@@ -239,34 +233,38 @@ class Sides:
 
     def __init__(self):
         self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
-        self.db.executescript(_SCHEMA)
+        self.db.executescript(_PRAGMAS)
+        self.seen = latest.Seen(self.db, "record INT, offered INT, answer BLOB")
         self.records, self.slots, self.lists = [], [], Lists()
 
     def read(self, inputs):
         """One record, of a file, a folder or several. Raises reader.InputError."""
         record = Record([str(i) for i in inputs])
-        reading = _Reading(self.db, len(self.records), record, self.lists)
+        reading = _Reading(self.seen, len(self.records), record, self.lists)
         for path in reader.find(inputs):
             record.files.append(reader.read_file(path, reading))
-            reading.finish()
+            reading.end_of_file()
         self.records.append(record)
         return record
 
     def pair(self, slots):
         """`slots`: [((record, build, device), (record, build, device))]. No other pairs can be made afterwards."""
         self.db.execute(
-            "CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, offered INT, answer BLOB)"
+            "CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, asked INT, offered INT, answer BLOB)"
         )
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
                 self.db.execute(
-                    "INSERT INTO row SELECT ?, ?, case_name, config, offered, answer FROM "
+                    "INSERT INTO row SELECT ?, ?, case_name, config, asked, offered, answer FROM "
                     + latest.that_count("record=? AND build=? AND device=?"),
                     (number, side, record, build, device),
                 )
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
         self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
         self.db.execute("DELETE FROM seen")
+        for of, names in (("side=0", "build"), ("side=1", "build"), ("1", "device")):
+            if wrong := self.seen.two_things(f"row WHERE {of}", names=(names,)):
+                raise SidesError(f"{wrong}: these answers cannot be compared")
 
     def _rows(self, column, where="", *values):
         """(slot, case, [first side's values], [second side's]) in order; an absent side is an empty list."""
@@ -313,9 +311,6 @@ class _Clean(_Reading):
         answer = answer_of(row, self.lists)
         held = self.held.setdefault((row["build"], row["device"]), {}).setdefault(row["case"], {})
         held[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
-
-    def flush(self):
-        """Nothing waits."""
 
 
 class Stored:

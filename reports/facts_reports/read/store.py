@@ -13,7 +13,7 @@ from .vocabulary import NEWS, RANK, outcome_of, standing
 
 # What questions are asked about is a column of its own: SQLite would read the whole row for it. `data` is the row as marshal packs it: our own bytes,
 # written and read by one process, in a third of the time that JSON takes.
-_SCHEMA = f"CREATE TABLE seen({latest.COLUMNS}, run TEXT, cudnn TEXT, version BLOB, outcome TEXT, rank INT, finding INT, suite_group TEXT, sm INT, grade TEXT, wall_ms REAL, data BLOB)"
+_COLUMNS = "run TEXT, cudnn TEXT, version BLOB, outcome TEXT, rank INT, finding INT, suite_group TEXT, sm INT, grade TEXT, wall_ms REAL, data BLOB"
 
 
 def name_gpus(runs, target_lines):
@@ -72,19 +72,19 @@ class Store(reader.Sink):
     def __init__(self):
         self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
         self.db.execute("PRAGMA cache_size=-262144")
-        self.db.execute(_SCHEMA)
+        self._seen = latest.Seen(self.db, _COLUMNS)
         self.runs, self.targets, self.starts = {}, {}, {}
         self.target_lines, self.files, self.turns = [], [], []
         self._answers = {}  # to what is asked often: nothing changes after finish()
         self._builds = self._totals = self.findings = None
         self.gpus = {}  # device: its number, as --device wants it
         self.superseded = self._planned_twice = 0
-        self._order, self._batch = [], []
 
     # ---- filling ----
 
     def note(self, word, value):
         run = str(value.get("id") or value.get("run") or "")
+        self._seen.note(word, value)
         if word == "run":
             self.runs[run] = {**self.runs.get(run, {}), **value}
         elif word == "target":
@@ -103,33 +103,27 @@ class Store(reader.Sink):
             self.starts.pop((row["case"], row["build"], row["device"]), None)  # it has a row
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
-        started = str(self.runs.get(row["run"], {}).get("started", ""))
-        self._batch.append(
-            (
-                *latest.columns(row, started),
-                row["run"],
-                row["cudnn"],
-                _version(row["cudnn"]),
-                outcome,
-                RANK[outcome],
-                standing(outcome, row["verdict"], expectation),
-                row["group"],
-                row["sm"],
-                row["grade"],
-                wall_ms(row),
-                marshal.dumps(row),
-            )
+        self._seen.add(
+            row,
+            row["run"],
+            row["cudnn"],
+            _version(row["cudnn"]),
+            outcome,
+            RANK[outcome],
+            standing(outcome, row["verdict"], expectation),
+            row["group"],
+            row["sm"],
+            row["grade"],
+            wall_ms(row),
+            marshal.dumps(row),
         )
-        if len(self._batch) >= 5000:
-            self._flush()
 
-    def _flush(self):
-        self.db.executemany("INSERT INTO seen VALUES(NULL" + 18 * ",?" + ")", self._batch)
-        self._batch = []
+    def end_of_file(self):
+        """Call it after every file."""
+        self._seen.end_of_file()
 
     def finish(self):
         """Call once, when every file is read."""
-        self._flush()
         self.gpus = name_gpus(self.runs, self.target_lines + self._unnamed())
         self._planned_twice = self._count_planned_twice()
         self.superseded = self.db.execute(
@@ -138,6 +132,7 @@ class Store(reader.Sink):
         self.db.execute("ALTER TABLE seen RENAME TO row")
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device, outcome)")
         self.db.execute("CREATE INDEX row_of_run ON row(run, case_name, suite_group)")
+        self.two_things = self._seen.two_things("row")
         self._draw_missing()
         self.db.execute("CREATE INDEX row_of_finding ON row(finding)")
         self.db.execute("CREATE INDEX row_of_target ON row(build, device, rank, outcome, wall_ms)")
@@ -319,5 +314,6 @@ def load(inputs):
     store = Store()
     for path in reader.find(inputs):
         store.files.append(reader.read_file(path, store))
+        store.end_of_file()
     store.finish()
     return store

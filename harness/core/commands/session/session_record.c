@@ -57,12 +57,17 @@ static void add_targets(const facts_session *s, facts_text *line)
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(line, "\"targets\":[");
     for (size_t i = 0; i < s->targets.count; i++) {
+        const facts_target *t = &s->targets.at[i];
         facts_text_puts(line, i ? ",{" : "{");
-        facts_text_member(line, "build", s->targets.at[i].build.name);
-        facts_text_member(line, "device", s->targets.at[i].device);
-        facts_text_member(line, "kind", kinds[s->targets.at[i].kind]);
-        if (s->targets.at[i].content[0])
-            facts_text_member(line, "content", s->targets.at[i].content);
+        facts_text_member(line, "build", t->build.name);
+        facts_text_member(line, "device", t->device);
+        facts_text_member(line, "kind", kinds[t->kind]);
+        if (t->content[0])
+            facts_text_member(line, "content", t->content);
+        if (t->libraries_hash[0])
+            facts_text_member(line, "libraries_hash", t->libraries_hash);
+        if (t->description_hash[0])
+            facts_text_member(line, "description_hash", t->description_hash);
         facts_text_close(line);
     }
     facts_text_puts(line, "],");

@@ -155,14 +155,15 @@ static uint32_t read_lines(facts_tally *tally, const char *lines)
     return facts_intern_id(tally->texts, first);
 }
 
-/* Of a case that was asked again after it was finished, only the new rows count. */
+/* Of a case that was asked again after it was finished, only the new rows count, and failures. */
 static void begin_again(facts_cell *cell, const facts_line *row)
 {
     int64_t attempt = 0;
     bool more = false;
     facts_json_int(facts_line_get(row, "attempt"), &attempt);
     facts_json_bool(facts_line_get(row, "more"), &more);
-    if (cell->finished && attempt > cell->finished)
+    if (cell->finished && attempt > cell->finished &&
+        !(cell->verdict != FACTS_VERDICT_COUNT && facts_verdict_is_finding(cell->verdict)))
         *cell = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
     if (!more && attempt > 0 && attempt <= UINT16_MAX)
         cell->finished = (uint16_t)attempt;
