@@ -37,18 +37,14 @@ import zipfile
 import zlib
 
 MACHINE = platform.machine()
-LOCK = (
-    pathlib.Path(__file__)
-    .resolve()
-    .with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
-)
+NAME = "cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock"
+LOCK = pathlib.Path(__file__).resolve().with_name(NAME)
 LINE = re.compile(
     r"([a-z0-9-]{1,47}) (\d+(?:\.\d+){1,3}) ([0-9a-f]{64}) (\d{1,11}) ([A-Za-z0-9_.+-]{1,200}\.whl)",
     re.ASCII,
 )
-PACKED = (
-    200  # times smaller than its contents is no wheel, but a bomb; NVIDIA's are 3 times smaller
-)
+# times smaller than its contents is no wheel, but a bomb; NVIDIA's are 3 times smaller
+PACKED = 200
 KEEP_CUDNN = re.compile(
     r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$"
 )
@@ -82,16 +78,18 @@ class Refused(Exception):
         self.status = status
 
 
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
 def plain(text):
     """A line in which nothing is left that a terminal would obey: an index and a wheel are somebody else's."""
     return "".join(c if c.isprintable() else "?" for c in str(text))[:1000]
 
 
 def read_lock():
-    locked = {}
-    for number, line in enumerate(
-        LOCK.read_text(encoding="utf-8", errors="replace").split("\n"), 1
-    ):
+    locked, text = {}, LOCK.read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(text.split("\n"), 1):
         if line and not line.startswith("#"):
             found = LINE.fullmatch(line)
             if not found:
@@ -106,11 +104,8 @@ def target_of(cache, package, version):
     """Where a package's files go: the build's name is what every list of FACTS calls it."""
     cudnn = re.fullmatch(r"nvidia-cudnn-(jit-)?cu(\d+)", package)
     if cudnn:
-        number = ".".join(version.split(".")[:3])
-        return (
-            cache / "cudnn" / f"{number}-{'jit' if cudnn[1] else 'full'}-cu{cudnn[2]}",
-            KEEP_CUDNN,
-        )
+        number, kind = ".".join(version.split(".")[:3]), "jit" if cudnn[1] else "full"
+        return cache / "cudnn" / f"{number}-{kind}-cu{cudnn[2]}", KEEP_CUDNN
     return cache / "nvrtc" / version, KEEP_NVRTC
 
 
@@ -129,10 +124,8 @@ def own_folder(path):
 
 def open_lock(path):
     """A link would be somebody else's file; what is no file is not waited for."""
-    turn = open(
-        os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600),
-        "rb",
-    )
+    how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    turn = open(os.open(path, how, 0o600), "rb")
     if not stat.S_ISREG(os.fstat(turn.fileno()).st_mode):
         turn.close()
         raise Refused(f"{path}: is no file; remove it")
@@ -154,12 +147,8 @@ def show_progress(folder, size, done):
         got = min(bytes_below(folder), size)
         filled = 30 * got // max(size, 1)
         rate = got / 1e6 / (time.monotonic() - started)
-        print(
-            f"\r  [{'#' * filled}{'.' * (30 - filled)}] {got / 1e6:.0f} of {size / 1e6:.0f} MB, {rate:.0f} MB/s ",
-            end="\033[K",
-            file=sys.stderr,
-            flush=True,
-        )
+        said = f"[{'#' * filled}{'.' * (30 - filled)}] {got / 1e6:.0f} of {size / 1e6:.0f} MB, {rate:.0f} MB/s"
+        print(f"\r  {said} ", end="\033[K", file=sys.stderr, flush=True)
     print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
@@ -182,23 +171,10 @@ def download(spec, sha256, size, folder, source=LOCK.name):
     """pip in hash mode. Returns the wheel. `source` is who published the sha256."""
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{spec} --hash=sha256:{sha256}\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary=:all:",
-        "--no-cache-dir",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--dest",
-        str(folder / "wheel"),
-        "--requirement",
-        str(requirements),
-    ]
+    options = "--quiet --no-deps --require-hashes --only-binary=:all: --no-cache-dir"
+    options += " --disable-pip-version-check --no-input"
+    command = [sys.executable, "-m", "pip", "download", *options.split()]
+    command += ["--dest", str(folder / "wheel"), "--requirement", str(requirements)]
     with progress(folder, size):
         done = subprocess.run(
             command,
@@ -253,29 +229,19 @@ def unpack(wheel, keep, out):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         refuse_hostile(wheel, archive, keep)
-        info = {
-            name.rsplit("/", 1)[-1]: name
-            for name in names
-            if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)
-        }
+        about = [n for n in names if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", n)]
+        info = {name.rsplit("/", 1)[-1]: name for name in about}
         if set(info) != {"RECORD", "METADATA"}:
             raise Refused(f"{wheel.name}: no RECORD and METADATA in it")
         try:
-            recorded = {
-                row[0]: row[1]
-                for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode()))
-                if len(row) == 3
-            }
+            rows = csv.reader(io.StringIO(archive.read(info["RECORD"]).decode()))
+            recorded = {row[0]: row[1] for row in rows if len(row) == 3}
         except (UnicodeDecodeError, csv.Error):
             raise Refused(f"{wheel.name}: its RECORD cannot be read") from None
         kept = [name for name in names if keep.search(name)]
         absent = {name for name in recorded if keep.search(name)} - set(kept)
-        if (
-            absent
-            or not kept
-            or keep in (KEEP_CUDNN, KEEP_NVRTC)
-            and sum("/lib/" in name for name in kept) < 2
-        ):
+        fewest = 2 if keep in (KEEP_CUDNN, KEEP_NVRTC) else 0
+        if absent or not kept or sum("/lib/" in name for name in kept) < fewest:
             raise Refused(f"{wheel.name}: {min(absent, default='a library')} is not in it")
         for name in kept:
             place = out / place_of(name, keep)
@@ -298,50 +264,30 @@ def unpack_whole(wheel, keep, out):
     """unpack(), with one sentence for all that the reader of zip files says."""
     try:
         unpack(wheel, keep, out)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        OSError,
-    ) as broken:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError) as broken:
         # of a place before the file's beginning
         if isinstance(broken, OSError) and broken.errno != errno.EINVAL:
             raise
-        raise Refused(
-            f"{wheel.name}: the wheel is damaged ({broken}); nothing was installed"
-        ) from None
+        said = f"the wheel is damaged ({broken}); nothing was installed"
+        raise Refused(f"{wheel.name}: {said}") from None
 
 
 def refuse_hostile(wheel, archive, keep):
     """What no wheel has: a name twice, two libraries for one place, names that lead out, links, contents that do not end."""
     entries = archive.infolist()
     kept = [entry for entry in entries if keep.search(entry.filename)]
-    read = kept + [
-        entry
-        for entry in entries
-        if entry.filename.endswith((".dist-info/RECORD", ".dist-info/METADATA"))
-    ]
-    for what, wrong in (
-        ("is in it twice", len({entry.filename for entry in entries}) < len(entries)),
-        (
-            "has two files for one place",
-            len({place_of(entry.filename, keep) for entry in kept}) < len(kept),
-        ),
-    ):
-        if wrong:
-            raise Refused(f"{wheel.name}: a name {what}")
+    about = (".dist-info/RECORD", ".dist-info/METADATA")
+    read = kept + [entry for entry in entries if entry.filename.endswith(about)]
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise Refused(f"{wheel.name}: a name is in it twice")
+    if len({place_of(entry.filename, keep) for entry in kept}) < len(kept):
+        raise Refused(f"{wheel.name}: a name has two files for one place")
     for entry in read:
-        if (
-            entry.filename.startswith("/")
-            or ".." in entry.filename.split("/")
-            or "\\" in entry.filename
-        ):
-            raise Refused(f"{wheel.name}: {entry.filename}: a name that does not belong in a wheel")
+        name = entry.filename
+        if name.startswith("/") or ".." in name.split("/") or "\\" in name:
+            raise Refused(f"{wheel.name}: {name}: a name that does not belong in a wheel")
         if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
-            raise Refused(f"{wheel.name}: {entry.filename} is no file")
+            raise Refused(f"{wheel.name}: {name} is no file")
     if any(entry.file_size > 4 << 20 for entry in read if ".dist-info/" in entry.filename):
         raise Refused(f"{wheel.name}: its RECORD or METADATA is larger than 4 MiB")
     if sum(entry.file_size for entry in read) > PACKED * wheel.stat().st_size:
@@ -377,11 +323,8 @@ def install(cache, spec, sha256, size, wheel, pinned=True):
     package, version = spec.split("==")
     target, keep = target_of(cache, package, version)
     trust = "" if pinned else f": {wheel}, sha256 {sha256}, not pinned: trusted as the index says"
-    print(
-        f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download){trust}",
-        file=sys.stderr,
-        flush=True,
-    )
+    what = target.name if "cudnn" in package else "NVRTC " + version
+    say(f"facts: installing {what} ({size / 1e6:.0f} MB to download){trust}")
     with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
         folder = pathlib.Path(name)
         wheel = download(spec, sha256, size, folder, LOCK.name if pinned else "the package index")
@@ -394,19 +337,14 @@ def install(cache, spec, sha256, size, wheel, pinned=True):
 def install_tool(cache, tool, locked):
     """One folder for all packages of a tool. Nothing is fetched when it is there, in the version of the lock."""
     packages, keep, program = TOOLS[tool]
-    specs = [
-        next((spec for spec in locked if spec.startswith(package + "==")), None)
-        for package in packages
-    ]
+    first = {spec.split("==")[0]: spec for spec in reversed(locked)}
+    specs = [first.get(package) for package in packages]
     if None in specs:
         raise Refused(f"{packages[specs.index(None)]}: not in {LOCK.name}", 2)
     target = cache / tool / specs[0].split("==")[1]
     if not (target / program).exists():
-        print(
-            f"facts: installing {tool} {target.name} ({sum(locked[spec][1] for spec in specs) / 1e6:.0f} MB to download)",
-            file=sys.stderr,
-            flush=True,
-        )
+        size = sum(locked[spec][1] for spec in specs) / 1e6
+        say(f"facts: installing {tool} {target.name} ({size:.0f} MB to download)")
         with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
             folder = pathlib.Path(name)
             new = folder / "new"
@@ -478,14 +416,12 @@ if __name__ == "__main__":
     try:
         main()
     except Refused as refused:
-        print(f"facts: {plain(refused)}", file=sys.stderr)
+        say(f"facts: {plain(refused)}")
         sys.exit(refused.status)
     except OSError as failure:
-        print(
-            f"facts: {plain(failure.filename or 'the cache')}: {failure.strerror or failure}; nothing was installed",
-            file=sys.stderr,
-        )
+        where, why = plain(failure.filename or "the cache"), failure.strerror or failure
+        say(f"facts: {where}: {why}; nothing was installed")
         sys.exit(3)
     except (Interrupted, KeyboardInterrupt):
-        print("facts: interrupted; nothing was installed", file=sys.stderr)
+        say("facts: interrupted; nothing was installed")
         sys.exit(130)

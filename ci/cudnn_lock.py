@@ -27,19 +27,12 @@ import tempfile
 import urllib.parse
 
 MACHINE = os.environ.get("FACTS_MACHINE") or platform.machine()
-LOCK = (
-    pathlib.Path(__file__)
-    .resolve()
-    .with_name("cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock")
-)
+NAME = "cudnn.lock" if MACHINE == "x86_64" else f"cudnn-{MACHINE}.lock"
+LOCK = pathlib.Path(__file__).resolve().with_name(NAME)
 PLATFORM = re.compile(rf"-manylinux[^-]*_{re.escape(MACHINE)}\.whl$")
 WORD = re.compile(r"(\d+(?:\.\d+){1,3})(?:-(jit|full)-cu(\d+))?")
-CUDNN = (
-    "nvidia-cudnn-jit-cu13",
-    "nvidia-cudnn-jit-cu12",
-    "nvidia-cudnn-cu13",
-    "nvidia-cudnn-cu12",
-)  # which one is taken first
+# which one is taken first
+CUDNN = [f"nvidia-cudnn-{kind}cu{number}" for kind in ("jit-", "") for number in (13, 12)]
 WANTED = [  # package, which versions
     ("nvidia-cudnn-jit-cu13", lambda v: v >= (9, 12)),
     ("nvidia-cudnn-jit-cu12", lambda v: v >= (9, 12)),
@@ -52,10 +45,8 @@ WANTED = [  # package, which versions
     ("nvidia-nvvm", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-crt", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-runtime", lambda v: v == (13, 0, 96)),
-    (
-        "nvidia-cuda-sanitizer-api",
-        lambda v: v == (13, 5, 25),
-    ),  # the first with the program that starts what it checks
+    # the first with the program that starts what it checks
+    ("nvidia-cuda-sanitizer-api", lambda v: v == (13, 5, 25)),
 ]
 
 
@@ -63,7 +54,7 @@ Wheel = collections.namedtuple("Wheel", "package text number sha256 name yanked 
 
 
 class Refused(Exception):
-    def __init__(self, text, status):
+    def __init__(self, text, status=3):
         super().__init__(text)
         self.status = status
 
@@ -75,9 +66,8 @@ class Index:
         try:
             from pip._internal.commands import create_command
         except ImportError:
-            raise Refused(
-                "this Python has no pip; install python3-pip or set FACTS_PYTHON", 3
-            ) from None
+            said = "this Python has no pip; install python3-pip or set FACTS_PYTHON"
+            raise Refused(said) from None
         logging.disable(logging.CRITICAL)  # pip would report every retry
         command = create_command("download")
         options, _ = command.parse_args(["--no-input", "none"])
@@ -86,31 +76,25 @@ class Index:
         self.urls = [] if options.no_index else [options.index_url, *options.extra_index_urls]
         self.pages = {}
         if not self.urls:
-            raise Refused("pip is set up without a package index (no-index)", 3)
+            raise Refused("pip is set up without a package index (no-index)")
 
     def get(self, method, url):
         from pip._vendor.requests.exceptions import RequestException
 
+        headers = {"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"}
         try:
-            return self.session.request(
-                method,
-                url,
-                headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"},
-            )
+            return self.session.request(method, url, headers=headers)
         except RequestException as error:
-            raise Refused(
-                f"the package index cannot be reached ({type(error).__name__})", 3
-            ) from None
+            said = f"the package index cannot be reached ({type(error).__name__})"
+            raise Refused(said) from None
 
     def wheels(self, package):
         """The package's wheels for this platform, oldest version first; none when no index has the package."""
         if package not in self.pages:
             found = {}
             for url in reversed(self.urls):
-                found.update(
-                    (wheel.name, wheel)
-                    for wheel in self.read_page(package, f"{url.rstrip('/')}/{package}/")
-                )
+                page = self.read_page(package, f"{url.rstrip('/')}/{package}/")
+                found.update((wheel.name, wheel) for wheel in page)
             self.pages[package] = sorted(found.values(), key=lambda wheel: wheel.number)
         return self.pages[package]
 
@@ -119,7 +103,7 @@ class Index:
         if page.status_code == 404:
             return
         if page.status_code != 200:
-            raise Refused(f"the package index answers {page.status_code} for {package}", 3)
+            raise Refused(f"the package index answers {page.status_code} for {package}")
         read = json_files if "json" in page.headers.get("content-type", "") else self.html_files
         for name, sha256, yanked, size in read(page):
             text = name.split("-")[1] if name.count("-") >= 4 else ""
@@ -131,14 +115,12 @@ class Index:
             link = urllib.parse.urlsplit(urllib.parse.urljoin(page.url, html.unescape(href)))
             sha256 = re.search(r"sha256=([0-9a-f]{64})", link.fragment)
             address = link._replace(fragment="").geturl()
-            yield (
-                urllib.parse.unquote(link.path.rsplit("/", 1)[-1]),
-                sha256.group(1) if sha256 else "",
-                "data-yanked" in anchor,
-                lambda address=address: int(
-                    self.get("HEAD", address).headers.get("content-length", 0)
-                ),
-            )
+
+            def size(address=address):
+                return int(self.get("HEAD", address).headers.get("content-length", 0))
+
+            name, digits = link.path.rsplit("/", 1)[-1], sha256.group(1) if sha256 else ""
+            yield urllib.parse.unquote(name), digits, "data-yanked" in anchor, size
 
 
 def json_files(page):
@@ -177,36 +159,31 @@ def understand(word):
 def find(index, word):
     """The wheel that an installation of this version takes: the newest that fits, jit before full, cu13 before cu12."""
     wanted, packages = understand(word)
-    every = [
-        wheel for package in packages for wheel in index.wheels(package) if wheel.number[0] == 9
-    ]
-    # A yanked version (one that its publisher took back) must be named with all four numbers.
-    fitting = [
-        wheel
-        for wheel in every
-        if wheel.number[: len(wanted)] == wanted and (len(wanted) == 4 or not wheel.yanked)
-    ]
-    if fitting:
-        return max(
-            fitting, key=lambda wheel: (wheel.number[:3], -CUDNN.index(wheel.package), wheel.number)
-        )
+    wheels = [wheel for package in packages for wheel in index.wheels(package)]
+    every = [wheel for wheel in wheels if wheel.number[0] == 9]
+
+    def order(wheel):
+        return wheel.number[:3], -CUDNN.index(wheel.package), wheel.number
+
+    if found := fitting(every, wanted):
+        return max(found, key=order)
     raise Refused(f"cuDNN {word} is not on the package index; {nearest(every, wanted)}", 2)
+
+
+def fitting(wheels, wanted):
+    """A yanked version (one that its publisher took back) must be named with all four numbers."""
+    found = [wheel for wheel in wheels if wheel.number[: len(wanted)] == wanted]
+    return [wheel for wheel in found if len(wanted) == 4 or not wheel.yanked]
 
 
 def nearest(wheels, wanted):
     def distance(number):
-        return sum(
-            weight * abs(a - b) for weight, a, b in zip((10**6, 10**3, 1), number, (*wanted, 0, 0))
-        )
+        both = zip((10**6, 10**3, 1), number, (*wanted, 0, 0))
+        return sum(weight * abs(a - b) for weight, a, b in both), number
 
-    versions = sorted(
-        {wheel.number[:3] for wheel in wheels if not wheel.yanked},
-        key=lambda number: (distance(number), number),
-    )[:3]
-    names = [".".join(map(str, number)) for number in versions]
-    if names:
-        return f"the nearest that exist are {', '.join(names)}"
-    return "it has no cuDNN 9 of that kind"
+    versions = sorted({wheel.number[:3] for wheel in wheels if not wheel.yanked}, key=distance)
+    names = ", ".join(".".join(map(str, number)) for number in versions[:3])
+    return f"the nearest that exist are {names}" if names else "it has no cuDNN 9 of that kind"
 
 
 def asked_for(index, word):
@@ -215,15 +192,9 @@ def asked_for(index, word):
     wanted = wanted or find(index, word).number[:3]
     out = []
     for package, rule in WANTED:
-        fitting = []
         if package in packages:
-            fitting = [
-                wheel
-                for wheel in index.wheels(package)
-                if wheel.number[: len(wanted)] == wanted and rule(wheel.number)
-            ]
-        fitting = [wheel for wheel in fitting if len(wanted) == 4 or not wheel.yanked]
-        out += [wheel for wheel in fitting if wheel.number[:3] == fitting[-1].number[:3]][-1:]
+            found = fitting(index.wheels(package), wanted)
+            out += [wheel for wheel in found if rule(wheel.number)][-1:]
     return out or [find(index, word)]
 
 
@@ -231,7 +202,7 @@ def all_wanted(index):
     for package, rule in WANTED:
         wheels = [wheel for wheel in index.wheels(package) if rule(wheel.number)]
         if not wheels:
-            raise Refused(f"{package}: the package index has no version of it that FACTS uses", 3)
+            raise Refused(f"{package}: the package index has no version of it that FACTS uses")
         yield from wheels
 
 
@@ -252,11 +223,8 @@ def place(line):
     """Where a line stands: packages as WANTED orders them, others behind, versions by their numbers."""
     package, version = line.split()[:2]
     order = [name for name, _ in WANTED]
-    return (
-        order.index(package) if package in order else len(order),
-        package if package not in order else "",
-        numbers(version),
-    )
+    at, behind = (order.index(package), "") if package in order else (len(order), package)
+    return at, behind, numbers(version)
 
 
 def replace_lock(text):
@@ -290,12 +258,9 @@ def lock(words):
         wheels = list(all_wanted(index))
     check_unchanged(index, lines)
     known = {tuple(line.split()[:2]) for line in lines}
-    new = {
-        (wheel.package, wheel.text): wheel
-        for wheel in wheels
-        if (wheel.package, wheel.text) not in known
-    }
-    for wheel in new.values():
+    named = {(wheel.package, wheel.text): wheel for wheel in wheels}
+    new = [wheel for name, wheel in named.items() if name not in known]
+    for wheel in new:
         lines.append(line_of(wheel))
         print(f"added {lines[-1]}")
     if new:
@@ -312,22 +277,18 @@ def main(argv):
     parser.add_argument("--find", metavar="VERSION")
     parser.add_argument("versions", nargs="*", metavar="VERSION")
     args = parser.parse_args(argv)
+    out = sys.stdout if args.find else sys.stderr
     try:
         if args.find:
             print(line_of(find(Index(), args.find)))
         else:
             lock(args.versions)
     except Refused as refused:  # --find: the caller shows the line
-        print(
-            refused if args.find else f"facts: {refused}",
-            file=sys.stdout if args.find else sys.stderr,
-        )
+        print(*([refused] if args.find else ["facts:", refused]), file=out)
         return refused.status
     except OSError as failure:
-        print(
-            f"facts: {failure.filename or LOCK}: {failure.strerror or failure}; the lock stays as it was",
-            file=sys.stderr,
-        )
+        where, why = failure.filename or LOCK, failure.strerror or failure
+        print(f"facts: {where}: {why}; the lock stays as it was", file=sys.stderr)
         return 3
     return 0
 

@@ -34,9 +34,9 @@ PACKED = [
     for heads in ((16, 16), (32, 8))
     for mask in ("none", "causal")
 ]
-PAGED = [Problem("fwd", "none", 64, 32, 8, 1, 4096, 128, page, KEYS) for page in (16, 64, 128)] + [
-    Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, page, KEYS[:8]) for page in (64, 128)
-]
+PAGED = [Problem("fwd", "none", 64, 32, 8, 1, 4096, 128, page, KEYS) for page in (16, 64, 128)]
+for size in (64, 128):
+    PAGED.append(Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, size, KEYS[:8]))
 CASES = PAGED[1:] + PACKED[:4] + PAGED[:1] + PACKED[4:]  # the most asked about first
 
 
@@ -48,35 +48,17 @@ def named(p):
 def words(p):
     """The problem as bench_device's arguments."""
     page = [f"page={p.page}"] if p.page else []
-    return [
-        "cudnn",
-        p.pas,
-        "bf16",
-        p.mask,
-        *map(str, (p.b, p.h, p.s, p.d)),
-        f"h_k={p.h_k}",
-        f"s_kv={p.s_kv}",
-        "lens=" + ",".join(map(str, p.lens)),
-        *page,
-    ]
+    sizes = [*map(str, (p.b, p.h, p.s, p.d)), f"h_k={p.h_k}", f"s_kv={p.s_kv}"]
+    return ["cudnn", p.pas, "bf16", p.mask, *sizes, "lens=" + ",".join(map(str, p.lens)), *page]
 
 
 def shapes_of(p):
     """name: (shape of the graph's tensor, elements of a token) of each tensor that holds sequences; memory is b,s,h,d."""
     q, k = ((p.b, p.h, p.s, p.d), p.h * p.d), ((p.b, p.h_k, p.s_kv, p.d), p.h_k * p.d)
-    if p.pas == "fwd":
-        return {"q": q, "k": k, "v": k, "o": q}
-    return {
-        "q": q,
-        "k": k,
-        "v": k,
-        "o": q,
-        "do": q,
-        "stats": ((p.b, p.h, p.s, 1), p.h),
-        "dq": q,
-        "dk": k,
-        "dv": k,
-    }
+    found = {"q": q, "k": k, "v": k, "o": q}
+    if p.pas == "bwd":
+        found |= {"do": q, "stats": ((p.b, p.h, p.s, 1), p.h), "dq": q, "dk": k, "dv": k}
+    return found
 
 
 def pages_of(p):
@@ -90,91 +72,52 @@ def graph_of(p, implementation, **where):
     or device_property=."""
     import cudnn
 
-    kinds = cudnn.data_type
-    g = cudnn.pygraph(
-        io_data_type=kinds.BFLOAT16,
-        intermediate_data_type=kinds.FLOAT,
-        compute_data_type=kinds.FLOAT,
-        **where,
-    )
-    t = {}
+    kinds, t = cudnn.data_type, {}
+    where |= {"intermediate_data_type": kinds.FLOAT, "compute_data_type": kinds.FLOAT}
+    g = cudnn.pygraph(io_data_type=kinds.BFLOAT16, **where)
 
     def integers(name, *dim):
-        t[name] = g.tensor(
-            name=name,
-            dim=dim,
-            stride=[math.prod(dim[i + 1 :]) for i in range(4)],
-            data_type=kinds.INT32,
-        )
+        stride = [math.prod(dim[i + 1 :]) for i in range(4)]
+        t[name] = g.tensor(name=name, dim=dim, stride=stride, data_type=kinds.INT32)
         return t[name]
 
     def layout(name):
         (b, h, s, d), token = shapes[name]
         if p.page and name in ("k", "v"):
             b, s = pages_of(p)[1], p.page
-        return {"dim": [b, h, s, d], "stride": [s * h * d, d, h * d, 1]} | (
-            {"ragged_offset": offsets[token]} if offsets else {}
-        )
+        more = {"ragged_offset": offsets[token]} if offsets else {}
+        return {"dim": [b, h, s, d], "stride": [s * h * d, d, h * d, 1]} | more
 
     shapes = shapes_of(p)
-    if p.page:
-        offsets = {}
-    else:
-        offsets = {
-            token: integers(f"at{token}", p.b + 1, 1, 1, 1)
-            for token in sorted({token for _, token in shapes.values()})
-        }
+    tokens = [] if p.page else sorted({token for _, token in shapes.values()})
+    offsets = {token: integers(f"at{token}", p.b + 1, 1, 1, 1) for token in tokens}
     for name in shapes:
         if name not in OUTPUTS[p.pas]:
-            t[name] = g.tensor(
-                name=name,
-                data_type=kinds.FLOAT if name == "stats" else kinds.BFLOAT16,
-                **layout(name),
-            )
-    options = {
-        "attn_scale": p.d**-0.5,
-        "use_padding_mask": True,
-        "seq_len_q": integers("rows", p.b, 1, 1, 1),
-        "seq_len_kv": integers("keys", p.b, 1, 1, 1),
-    }
+            kind = kinds.FLOAT if name == "stats" else kinds.BFLOAT16
+            t[name] = g.tensor(name=name, data_type=kind, **layout(name))
+    options = {name: t[name] for name in ("q", "k", "v")}
+    options |= {"attn_scale": p.d**-0.5, "use_padding_mask": True}
+    options["seq_len_q"] = integers("rows", p.b, 1, 1, 1)
+    options["seq_len_kv"] = integers("keys", p.b, 1, 1, 1)
     if p.mask != "none":
-        options["diagonal_alignment"] = (
-            cudnn.diagonal_alignment.BOTTOM_RIGHT
-            if p.mask == "causal_br"
-            else cudnn.diagonal_alignment.TOP_LEFT
-        )
+        corner = "BOTTOM_RIGHT" if p.mask == "causal_br" else "TOP_LEFT"
+        options["diagonal_alignment"] = getattr(cudnn.diagonal_alignment, corner)
         options["diagonal_band_right_bound"] = 0
     if p.page:
         table = integers("table", p.b, 1, pages_of(p)[0], 1)
-        options |= {
-            "paged_attention_k_table": table,
-            "paged_attention_v_table": table,
-            "paged_attention_max_seq_len_kv": p.s_kv,
-        }
+        options |= {f"paged_attention_{side}_table": table for side in "kv"}
+        options["paged_attention_max_seq_len_kv"] = p.s_kv
     if p.pas == "fwd":
         options["implementation"] = getattr(cudnn.attention_implementation, implementation)
-        outputs = g.sdpa(
-            name="forward", q=t["q"], k=t["k"], v=t["v"], generate_stats=False, **options
-        )[:1]
+        outputs = g.sdpa(name="forward", generate_stats=False, **options)[:1]
     else:
-        total = sum(p.lens)
-        outputs = g.sdpa_backward(
-            name="backward",
-            q=t["q"],
-            k=t["k"],
-            v=t["v"],
-            o=t["o"],
-            dO=t["do"],
-            stats=t["stats"],
-            max_total_seq_len_q=total,
-            max_total_seq_len_kv=total,
-            **options,
-        )
+        options |= {f"max_total_seq_len_{side}": sum(p.lens) for side in ("q", "kv")}
+        options |= {"o": t["o"], "dO": t["do"], "stats": t["stats"]}
+        outputs = g.sdpa_backward(name="backward", **options)
     for name, out in zip(OUTPUTS[p.pas], outputs):
         like = layout(name)
-        out.set_output(True).set_dim(like["dim"]).set_stride(like["stride"]).set_data_type(
-            kinds.BFLOAT16
-        )
+        out = out.set_output(True).set_dim(like["dim"]).set_stride(like["stride"])
+        out.set_data_type(kinds.BFLOAT16)
         if "ragged_offset" in like:
             out.set_ragged_offset(like["ragged_offset"])
         t[name] = out
@@ -191,18 +134,14 @@ OUTPUTS = {"fwd": ("o",), "bwd": ("dq", "dk", "dv")}
 def parse_plan(name):
     """'eng7_k24=1_k30=2' -> (7, {24: 1, 30: 2}); None: no plan of cuDNN's."""
     engine = re.match(r"eng(\d+)", name)
-    return engine and (
-        int(engine[1]),
-        {int(k): int(v) for k, v in re.findall(r"k(\d+)=(\d+)", name)},
-    )
+    knobs = {int(k): int(v) for k, v in re.findall(r"k(\d+)=(\d+)", name)}
+    return engine and (int(engine[1]), knobs)
 
 
 def plans_of(g):
     """(index in their list, engine, knobs) of each plan of cuDNN's; cudnn-frontend lists engines of its own among them."""
-    found = (
-        (i, parse_plan(g.get_plan_name_at_index(i))) for i in range(g.get_execution_plan_count())
-    )
-    return [(i, *plan) for i, plan in found if plan]
+    names = map(g.get_plan_name_at_index, range(g.get_execution_plan_count()))
+    return [(i, *plan) for i, plan in enumerate(map(parse_plan, names)) if plan]
 
 
 def words_of_plan(engine, knobs):
@@ -305,12 +244,9 @@ class Ours:
 
     def __init__(self, program, p, folders, out):
         self.out = out
-        self.process = subprocess.Popen(
-            [program, *words(p), f"out={out}", "turns=1", *folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        command = [program, *words(p), f"out={out}", "turns=1", *folders]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -320,11 +256,8 @@ class Ours:
 
     def outputs(self, torch):
         """What its first call wrote; after its first answer."""
-        return (
-            torch.from_file(self.out, size=os.path.getsize(self.out) // 2, dtype=torch.bfloat16)
-            .to("cuda")
-            .float()
-        )
+        size = os.path.getsize(self.out) // 2
+        return torch.from_file(self.out, size=size, dtype=torch.bfloat16).to("cuda").float()
 
     def ask(self):
         self.process.stdin.write("\n")
@@ -354,9 +287,8 @@ def ratio_of(theirs, ours, differs):
         return f"not compared: outputs differ by {differs:.2g}"
     ratios = [them / us for them, us in zip(theirs, ours)]
     ratio = statistics.median(ratios)
-    return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})" + (
-        "" if ratio >= WANTED else f" below {WANTED}"
-    )
+    more = "" if ratio >= WANTED else f" below {WANTED}"
+    return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f}){more}"
 
 
 def bench(p, args, handle, stream, torch, rounds):
@@ -370,29 +302,27 @@ def bench(p, args, handle, stream, torch, rounds):
             ours.answer()
             right, asked = ours.outputs(torch), ours.ask()
             mine = (asked["engine"], {int(k): v for k, v in asked["knobs"].items()})
-            like = (
-                (None, None) if first[1] == mine else frontend_call(p, memory, handle, torch, mine)
-            )
-            for name, (call, plan) in (("frontend", first), ("frontend, plan of FACTS", like)):
+            both = {"frontend": first}
+            if first[1] != mine:
+                both["frontend, plan of FACTS"] = frontend_call(p, memory, handle, torch, mine)
+            for name, (call, plan) in both.items():
                 if call:
                     calls[name], plans[name] = call, plan
-                    differs[name] = difference(
-                        frontend_outputs(p, call, memory, torch), right, torch
-                    )
+                    outputs = frontend_outputs(p, call, memory, torch)
+                    differs[name] = difference(outputs, right, torch)
             times = in_turns(calls, ours, stream, torch, rounds)
         except Exception as error:  # of several types, all of them about this case
             print(f"{named(p)}: {(str(error) or repr(error)).splitlines()[0]}", file=sys.stderr)
             differs["failed"] = math.inf
         finally:
             ours.close()
+    own = times.pop("ours", [])
     for name, theirs in times.items():
-        if name != "ours":
-            print(
-                f"| {named(p)} | {name} | {words_of_plan(*plans[name])} | {words_of_plan(*mine)} | "
-                f"{statistics.median(theirs):,.1f} | {statistics.median(times['ours']):,.1f} | {ratio_of(theirs, times['ours'], differs[name])} |",
-                flush=True,
-            )
-    if not times:
+        both = f"{words_of_plan(*plans[name])} | {words_of_plan(*mine)}"
+        both += f" | {statistics.median(theirs):,.1f} | {statistics.median(own):,.1f}"
+        ratio = ratio_of(theirs, own, differs[name])
+        print(f"| {named(p)} | {name} | {both} | {ratio} |", flush=True)
+    if not own:
         print(f"| {named(p)} | failed | | | | | |", flush=True)
     torch.cuda.empty_cache()
     return all(value <= SAME for value in differs.values())
@@ -400,10 +330,8 @@ def bench(p, args, handle, stream, torch, rounds):
 
 def load(folder, nvrtc):
     """One cuDNN for PyTorch and cudnn-frontend, mapped before either looks for its own; returns both modules."""
-    for path in [nvrtc] * bool(nvrtc) + [
-        os.path.join(folder, f"libcudnn{part}.so.9")
-        for part in ("", "_graph", "_engines_runtime_compiled")
-    ]:
+    names = [f"libcudnn{part}.so.9" for part in ("", "_graph", "_engines_runtime_compiled")]
+    for path in [nvrtc] * bool(nvrtc) + [os.path.join(folder, name) for name in names]:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     os.environ["LD_LIBRARY_PATH"] = folder  # where cudnn-frontend looks first, by itself
     import cudnn
@@ -416,11 +344,8 @@ def foreign(folder):
     """Paths of mapped cuDNN libraries that are not of `folder`."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split(maxsplit=5)[5].strip() for line in maps if "/libcudnn" in line}
-    return sorted(
-        path
-        for path in paths
-        if os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder)
-    )
+    own = os.path.realpath(folder)
+    return sorted(path for path in paths if os.path.dirname(os.path.realpath(path)) != own)
 
 
 def main(args):
@@ -442,13 +367,13 @@ def main(args):
     torch.zeros(1, device="cuda")
     handle, stream = cudnn.create_handle(), torch.cuda.current_stream()
     cudnn.set_stream(handle, stream.cuda_stream)
-    print(
-        f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
-        f"{'' if alone else ' (maps a cuDNN of its own)'}\n"
+    names = f"cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
+    own = "" if alone else " (maps a cuDNN of its own)"
+    print(f"{torch.cuda.get_device_name()}, {names}{own}\n")
+    heads = (
+        "case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS"
     )
-    print(
-        "| case | peer | engine and knobs of the peer | of FACTS | peer us | FACTS us | peer / FACTS |\n|---|---|---|---|---|---|---|"
-    )
+    print(f"| {heads} |\n|---|---|---|---|---|---|---|")
     left, good = 0, True
     for p in CASES:
         if time.monotonic() - since > limit:
@@ -457,9 +382,8 @@ def main(args):
         good = bench(p, args, handle, stream, torch, rounds) and good
     if left:
         print(f"\n{left} cases were not begun: BENCH_FRONTEND_SECONDS={limit:g}")
-    others = [
-        path for path in foreign(args[1]) if alone or os.path.basename(path) != "libcudnn.so.9"
-    ]
+    mapped = foreign(args[1])
+    others = [path for path in mapped if alone or os.path.basename(path) != "libcudnn.so.9"]
     if others:
         print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)
     return 3 if others else 0 if good else 1

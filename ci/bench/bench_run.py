@@ -34,31 +34,14 @@ def rows_of(path):
 
 def step(options, words, record, plans):
     """One command of facts: its rows, seconds, seconds of CPU of all its processes."""
-    command = [
-        os.path.join(options.bin, "facts"),
-        *words,
-        options.suite,
-        "--cudnn",
-        options.cudnn,
-        "--device",
-        options.device,
-        "--overwrite",
-        "-o",
-        record,
-    ]
-    command += (
-        ["--plan-dir", plans]
-        + (["--shard", options.shard] if options.shard else [])
-        + (["--jobs", str(options.jobs)] if options.jobs else [])
-    )
-    started = time.monotonic()
-    child = subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"},
-    )
+    command = [os.path.join(options.bin, "facts"), *words, options.suite, "--overwrite"]
+    command += ["--cudnn", options.cudnn, "--device", options.device, "-o", record]
+    command += ["--plan-dir", plans]
+    command += ["--shard", options.shard] if options.shard else []
+    command += ["--jobs", str(options.jobs)] if options.jobs else []
+    env = {**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"}
+    started, quiet = time.monotonic(), subprocess.DEVNULL
+    child = subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True, env=env)
     said = child.stderr.read()
     _, status, used = os.wait4(child.pid, 0)
     seconds = time.monotonic() - started
@@ -96,11 +79,9 @@ def own_ms(rows):
 
 
 def line(title, rows, seconds, cpu):
-    c = counts(rows)
-    return (
-        f"  {title:<28}{seconds:8.1f} s {len(rows) / seconds:8.0f} rows/s {cpu:8.1f} s of CPU   "
-        f"plans {c['compiled']} compiled, {c['loaded']} loaded; refusals {c['refusals']} of {c['refused']} loaded"
-    )
+    c, rate = counts(rows), len(rows) / seconds
+    plans = f"plans {c['compiled']} compiled, {c['loaded']} loaded; refusals {c['refusals']} of {c['refused']} loaded"
+    return f"  {title:<28}{seconds:8.1f} s {rate:8.0f} rows/s {cpu:8.1f} s of CPU   {plans}"
 
 
 def stages(rows):
@@ -110,32 +91,27 @@ def stages(rows):
     for row in chosen:
         spent.update(row["spent_ms"])
     whole = sum(spent.values())
-    if whole:
-        return [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()]
-    return []
+    most = spent.most_common() if whole else []
+    return [(stage, ms / len(chosen), ms / whole) for stage, ms in most]
 
 
 def executed_line(title, rows, seconds):
     executed = sum(map(is_executed, rows))
-    refused = (
-        sum(ms for row, ms in zip(rows, own_ms(rows)) if row["verdict"] == "unsupported") * 1e-3
-    )
+    both = zip(rows, own_ms(rows))
+    refused = sum(ms for row, ms in both if row["verdict"] == "unsupported") * 1e-3
     rate = executed / seconds
-    print(
-        f"  {title:<28}{seconds:8.1f} s  {executed} executed, {rate:.1f} a second; the GPU held {1e3 / max(rate, 1e-9):.1f} ms a case; "
-        f"refused {len(rows) - executed}: {refused:.1f} worker seconds",
-        flush=True,
-    )
+    held = f"the GPU held {1e3 / max(rate, 1e-9):.1f} ms a case"
+    more = f"refused {len(rows) - executed}: {refused:.1f} worker seconds"
+    said = f"{executed} executed, {rate:.1f} a second; {held}; {more}"
+    print(f"  {title:<28}{seconds:8.1f} s  {said}", flush=True)
     return rate
 
 
 def measured(options, work):
     print(f"{options.suite} on GPU {options.device}, cuDNN {options.cudnn}, {os.cpu_count()} cores")
     empty, rates, rows = os.path.join(work, "plans"), {}, []
-    for title, plans in (
-        ("run, folder empty", empty),
-        ("run, with the folder", options.plans or empty),
-    ):
+    folders = {"run, folder empty": empty, "run, with the folder": options.plans or empty}
+    for title, plans in folders.items():
         rows, seconds, cpu = step(options, ["run"], os.path.join(work, "record"), plans)
         print(line(title, rows, seconds, cpu))
         rates[title] = executed_line(title, rows, seconds)
@@ -151,10 +127,8 @@ def measured(options, work):
 
 def passed_of(output):
     """(executed, seconds) out of pytest's last line. A test with an error, such as a module that cannot be imported, did not run: (0, 0.0)."""
-    words = {
-        word: int(number)
-        for number, word in re.findall(r"(\d+) (passed|failed|error|errors)\b", output)
-    }
+    counted = re.findall(r"(\d+) (passed|failed|error|errors)\b", output)
+    words = {word: int(number) for number, word in counted}
     seconds = re.search(r" in ([\d.]+)s", output)
     if not seconds or words.keys() & {"error", "errors"}:
         return 0, 0.0
@@ -163,23 +137,15 @@ def passed_of(output):
 
 def frontend(options):
     folder = os.path.join(options.frontend, "test/python")
-    limit = (
-        ["timeout", "-s", "INT", str(options.frontend_seconds)] if options.frontend_seconds else []
-    )
-    done = subprocess.run(
-        [*limit, options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"]
+    if options.frontend_seconds:
+        command = ["timeout", "-s", "INT", str(options.frontend_seconds), *command]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     executed, seconds = passed_of(done.stdout[-2000:])
     if not executed or not seconds:
         give_up(f"{folder}: {(done.stdout + done.stderr)[-1000:]}")
-    print(
-        f"\n  test_mhas_v2.py -m L0        {seconds:8.1f} s  {executed} executed, {executed / seconds:.2f} a second",
-        flush=True,
-    )
+    said = f"{seconds:8.1f} s  {executed} executed, {executed / seconds:.2f} a second"
+    print(f"\n  test_mhas_v2.py -m L0        {said}", flush=True)
     return executed / seconds
 
 
@@ -192,23 +158,13 @@ def main(args):
     parser.add_argument("--device", default="0", help="the number of a GPU")
     parser.add_argument("--shard", help="I/N: only this part of the suite")
     parser.add_argument("--jobs", type=int, default=0)
-    parser.add_argument(
-        "--plans",
-        metavar="DIR",
-        help="plans that facts compile made ahead, for the second run",
-    )
+    said = "plans that facts compile made ahead, for the second run"
+    parser.add_argument("--plans", metavar="DIR", help=said)
     parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
-    parser.add_argument(
-        "--frontend-seconds",
-        type=int,
-        default=0,
-        help="interrupt its tests after so many seconds: the rate is of what ran till then",
-    )
-    parser.add_argument(
-        "--python",
-        default=sys.executable,
-        help="with cudnn, torch, pytest and looseversion, for --frontend",
-    )
+    said = "interrupt its tests after so many seconds: the rate is of what ran till then"
+    parser.add_argument("--frontend-seconds", type=int, default=0, help=said)
+    said = "with cudnn, torch, pytest and looseversion, for --frontend"
+    parser.add_argument("--python", default=sys.executable, help=said)
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
     options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as work:

@@ -44,19 +44,10 @@ class Entry:
 
 def _entry(file, listed):
     """The entry of one file with these cases."""
-    entry = Entry(
-        file.name,
-        file.kind,
-        file.about,
-        tuple(file.verdict.split()),
-        file.reported,
-        file.range,
-        file.needs,
-        tuple(file.links),
-    )
-    sections = {
-        suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups
-    }
+    entry = Entry(file.name, file.kind, file.about, tuple(file.verdict.split()))
+    entry.reported, entry.seen, entry.needs = file.reported, file.range, file.needs
+    entry.links = tuple(file.links)
+    sections = {suffix or word.removeprefix("cases"): word for word, suffix, *_ in file.groups}
     for case, group in listed:
         word = sections[group.partition("/")[2]]
         if word != "guarded":  # those show the library and not cuDNN
@@ -67,13 +58,10 @@ def _entry(file, listed):
 
 def read(folder, cases_of):
     """Every entry of a folder that has cases; `cases_of` gives the [(case, group)] of a file. Raises known.KnownError, OSError."""
-    files = [
-        file
-        for file in sorted(known.load(folder), key=lambda file: file.name)
-        if file.groups and not file.is_text
-    ]
+    files = [file for file in known.load(folder) if file.groups and not file.is_text]
     if not files:
         raise known.KnownError(f"{folder}: holds no case")
+    files.sort(key=lambda file: file.name)
     return [_entry(file, cases_of(file.path)) for file in files]
 
 
@@ -116,18 +104,8 @@ _said = lru_cache(maxsize=None)(cases.parse)
 def _inside(tree, answer):
     if tree is None:
         return True
-    said = _said(answer.case)
-    subject = {
-        "cudnn": answer.version,
-        "sm": answer.row.get("sm"),
-        "build": answer.target[0],
-        "device": answer.target[1],
-        "case": answer.row["case"],
-        "grade": answer.row.get("grade"),
-        "verdict": answer.row["verdict"],
-        "engine": answer.row.get("engine"),
-        "class": answer.reason,
-    }
+    said, keys = _said(answer.case), "cudnn sm build device case grade verdict engine".split()
+    subject = {key: answer.row.get(key) for key in keys} | {"class": answer.reason}
 
     def get(key):
         value = subject[key] if key in subject else cases.value_of(said, key)
@@ -139,20 +117,18 @@ def _inside(tree, answer):
 def _refused_by_cudnn(answer):
     """Not by what our library knows of a version, before cuDNN is asked. Records of before have no status."""
     reason = answer.row.get("reason") or {}
-    return answer.reason == "unsupported" and bool(
-        reason.get("status") or not _OURS.match(reason.get("text", ""))
-    )
+    is_ours = not reason.get("status") and _OURS.match(reason.get("text", ""))
+    return answer.reason == "unsupported" and not is_ours
 
 
 def _ended_so(entry, answer):
-    return answer.word in entry.verdicts and (
-        answer.word != "unsupported" or _refused_by_cudnn(answer)
-    )
+    is_ours = answer.word == "unsupported" and not _refused_by_cudnn(answer)
+    return answer.word in entry.verdicts and not is_ours
 
 
-def _shows(entry, answer):
-    """Can this answer be the failure at all? Numbers need a run; a crash of the planner, a plan that cannot be built and a refusal do not."""
-    return answer.measured or answer.word in ("crash", "hang", "build_fail", "unsupported")
+def _shows(answer):
+    """Can this answer be a failure at all? Numbers need a run; a crash of the planner and a plan that cannot be built do not."""
+    return answer.measured or answer.word in ("crash", "hang", "build_fail")
 
 
 class Judged:
@@ -175,28 +151,20 @@ class Judged:
         self.beyond = {}  # case, device, measured: did each answer outside the range end so?
         for a in self.all:
             if id(a) not in inside:
-                self.beyond.setdefault((a.case, a.target[1], a.measured), []).append(
-                    (version_key(a.version), _ended_so(entry, a))
-                )
-        self.hits = [
-            a
-            for a in self.inside
-            if _ended_so(entry, a)
-            and _shows(entry, a)
-            and self._bounded(a)
-            and not self._spoilt(a)
-            and (self._controlled(a) or self._healed(a))
-        ]
+                beyond = self.beyond.setdefault((a.case, a.target[1], a.measured), [])
+                beyond.append((version_key(a.version), _ended_so(entry, a)))
+        ended = (a for a in self.inside if _ended_so(entry, a))
+        shown = (a for a in ended if _shows(a) or a.word == "unsupported")
+        alone = (a for a in shown if self._bounded(a) and not self._spoilt(a))
+        self.hits = [a for a in alone if self._controlled(a) or self._healed(a)]
 
     def _bounded(self, hit):
         """What ends so in every version before the range, or behind it, does not show the range."""
         beyond = self.beyond.get((hit.case, hit.target[1], hit.measured), [])
         here = version_key(hit.version)
-        sides = [
-            [so for version, so in beyond if version < here],
-            [so for version, so in beyond if version > here],
-        ]
-        return not any(side and all(side) for side in sides)
+        before = [so for version, so in beyond if version < here]
+        behind = [so for version, so in beyond if version > here]
+        return not any(side and all(side) for side in (before, behind))
 
     def _near(self, hit):
         """The controls asked on the same target: of the same pass, where there are such."""
@@ -211,17 +179,12 @@ class Judged:
     def _spoilt(self, hit):
         """A control that broke there too: then this is another failure, which does not need what the entry says."""
         bad = set(self.entry.verdicts) | (BROKEN if hit.measured and hit.word in BROKEN else set())
-        return any(
-            a.word in bad and (a.measured or not hit.measured)
-            for some in self._near(hit)
-            for a in some
-        )
+        near = [a for some in self._near(hit) for a in some]
+        return any(a.word in bad and a.measured >= hit.measured for a in near)
 
     def _controlled(self, hit):
-        return any(
-            all(a.word in _GOOD and (a.measured or not hit.measured) for a in some)
-            for some in self._near(hit)
-        )
+        near = self._near(hit)
+        return any(all(a.word in _GOOD and a.measured >= hit.measured for a in one) for one in near)
 
     def _healed(self, hit):
         builds = self.right.get((hit.case, hit.target[1], hit.measured), {})
@@ -230,13 +193,7 @@ class Judged:
     @property
     def asked(self):
         """Answers that could have shown it."""
-        return [
-            a
-            for a in self.inside
-            if a.measured
-            or "unsupported" in self.entry.verdicts
-            or a.word in ("crash", "hang", "build_fail")
-        ]
+        return [a for a in self.inside if _shows(a) or "unsupported" in self.entry.verdicts]
 
     @property
     def state(self):
@@ -290,10 +247,8 @@ def _lines(judged, state):
         if one.state == state:
             reported = f" Reported for {text.code(entry.reported)}." if entry.reported else ""
             link = text.markdown(", ".join(entry.links)) or f"[page](known/{entry.name}.md)"
-            yield (
-                f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}.{reported} "
-                f"Answers: {text.markdown(_answer(one))}. {link}."
-            )
+            said = f"Answers: {text.markdown(_answer(one))}. {link}."
+            yield f"- {text.code(entry.name)}: {' '.join(entry.verdicts)}.{reported} {said}"
 
 
 def _count(judged, state):
@@ -302,10 +257,8 @@ def _count(judged, state):
 
 def _sum(judged, what):
     counted = [(word, _count(judged, state)) for state, word in STATES.items()]
-    broken = sum(j.broken_on_gpu for j in judged)
-    counted.insert(
-        1, ("of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU", broken)
-    )
+    broken = "of them wrong numbers, NaN, memory faults, crashes or hangs on a GPU"
+    counted.insert(1, (broken, sum(j.broken_on_gpu for j in judged)))
     return [
         f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**:",
         "",
@@ -344,8 +297,5 @@ def table(store, entries):
         for state, word in STATES.items():
             if _count(some, state):
                 lines += ["", f"## {head}: {word}", "", *_lines(some, state)]
-    return (
-        text.wrapped("\n".join(lines)) + "\n",
-        _count(reports, "reproduced"),
-        sum(j.broken_on_gpu for j in reports),
-    )
+    broken = sum(j.broken_on_gpu for j in reports)
+    return text.wrapped("\n".join(lines)) + "\n", _count(reports, "reproduced"), broken

@@ -1,12 +1,9 @@
 """Programs that scripts and tests start, and whether a listed package has each of them."""
 
-import pathlib
 import shutil
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import check_programs  # noqa: E402
+import check_programs
 
 SHELL = rb"""#!/usr/bin/env bash
 # a comment names nothing

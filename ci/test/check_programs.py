@@ -1,18 +1,14 @@
-#!/usr/bin/env python3
 """Each program that a script or a test starts is in a listed package, also what only the night or a user starts.
 
 It collects the words in the place of a command of every shell script, and the programs that Python starts. Each has to be a file of a package that
 a minimal Debian has, that a list of ours names (ci/packages*.txt, ci/package/packages.txt), or that ci/requirements*.txt installs into build/venv.
 A line of a list may name the programs of a package that is not installed here: `slurm-wlm  # programs: sbatch squeue`.
-Exit: 0; 1 a program that no listed package has; 3 no dpkg, or no parser of shell scripts.
 """
 
 import ast
 import pathlib
 import re
-import shutil
 import subprocess
-import sys
 
 try:
     import tree_sitter
@@ -20,18 +16,9 @@ try:
 except ImportError:
     tree_sitter = None
 
-HOME = pathlib.Path(__file__).resolve().parent.parent
-LISTS = (
-    "ci/packages.txt",
-    "ci/packages-quick.txt",
-    "ci/packages-test.txt",
-    "ci/package/packages.txt",
-)
-FIRST = {
-    "ca-certificates",
-    "git",
-    "python3",
-}  # what README's first line needs: git clone, and Python
+HOME = pathlib.Path(__file__).resolve().parents[2]
+LISTS = ("packages.txt", "packages-quick.txt", "packages-test.txt", "package/packages.txt")
+FIRST = {"ca-certificates", "git", "python3"}  # what README's first line needs
 FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
 
 # Not of a package: why.
@@ -105,15 +92,11 @@ def of_python(text):
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
-        name = (
-            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        )
-        owner = getattr(node.func.value, "id", "") if isinstance(node.func, ast.Attribute) else ""
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        owner = getattr(getattr(node.func, "value", None), "id", "")
         first = node.args[0]
         if name in STARTS and owner in ("subprocess", "os", "shutil"):
-            first = (
-                first.elts[0] if isinstance(first, (ast.List, ast.Tuple)) and first.elts else first
-            )
+            first = (getattr(first, "elts", None) or [first])[0]
         elif name not in own or owner not in ("", "self", "cls"):
             continue
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -156,13 +139,12 @@ def listed():
     """({package}, {program of a package that need not be installed here})."""
     packages, programs = set(FIRST), set()
     for name in LISTS:
-        for line in (HOME / name).read_text(encoding="utf-8").splitlines():
+        for line in (HOME / "ci" / name).read_text(encoding="utf-8").splitlines():
             if line.strip() and not line.startswith("#"):
                 package, _, said = line.partition("#")
                 packages.add(package.strip())
-                programs |= (
-                    set(said.removeprefix(" programs:").split()) if " programs:" in said else set()
-                )
+                if " programs:" in said:
+                    programs.update(said.removeprefix(" programs:").split())
     return packages, programs
 
 
@@ -212,23 +194,3 @@ def missing():
     """{program that no listed package has: files that start it}."""
     have = provided() | set(ELSEWHERE)
     return {word: where for word, where in named().items() if word not in have}
-
-
-def main():
-    if not shutil.which("dpkg-query") or not tree_sitter:
-        print(
-            "check_programs.py: needs dpkg, and tree-sitter (ci/requirements-test.txt)",
-            file=sys.stderr,
-        )
-        return 3
-    found = missing()
-    for word, where in sorted(found.items()):
-        print(
-            f"{word}: started by {', '.join(sorted(where))}; no package of {', '.join(LISTS)} has it",
-            file=sys.stderr,
-        )
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
