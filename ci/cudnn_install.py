@@ -17,6 +17,7 @@ import argparse
 import base64
 import contextlib
 import csv
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -358,6 +359,7 @@ def install_tool(cache, tool, locked):
     print(target / program)
 
 
+PDEATHSIG = 1  # of <sys/prctl.h>
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -391,6 +393,7 @@ def main():
         parser.error("name a package or a tool")
     for number in STOPS:
         signal.signal(number, stop)
+    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM)  # it ends with the command that started it
     os.umask(0o077)
     locked = read_lock()
     unknown = [spec for spec in args.packages if spec not in locked]
@@ -399,7 +402,11 @@ def main():
     found = {spec: locked.get(spec) or find_unpinned(spec) for spec in args.unpinned}
     cache = own_folder(args.cache)
     with open_lock(cache / "install.lock") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("facts: another installation runs; waiting for its end", file=sys.stderr)
+            fcntl.flock(turn, fcntl.LOCK_EX)
         clear(cache)
         try:
             for spec in args.packages:

@@ -209,6 +209,31 @@ class Install(Folder):
         self.assertEqual(self.install(PYTHONPATH=str(self.at / "early"))[0], 130)
         self.assert_nothing_there()
 
+    def test_it_ends_with_the_command_that_started_it_and_another_one_says_that_it_waits(self):
+        """pip stands still: without the end of its command it would keep the lock."""
+        stands = {"PYTHONPATH": str(self.at / "bin")}
+        self.put("bin/pip/__init__.py", "")
+        self.put("bin/pip/__main__.py", "import time; time.sleep(60)")
+        words = [sys.executable, self.script, "--cache", self.cache, SPEC]
+        script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+        command = subprocess.Popen(
+            [sys.executable, "-c", script, *words],
+            env={**os.environ, **self.from_folder, **stands},
+            stderr=subprocess.DEVNULL,
+        )
+        while not list(self.cache.glob("install.*/requirements.txt")):
+            time.sleep(0.02)
+        other = subprocess.Popen(
+            words, env={**os.environ, **self.from_folder}, stderr=subprocess.PIPE, text=True
+        )
+        self.assertIn("another installation runs; waiting", other.stderr.readline())
+        command.kill()
+        command.wait()
+        other.communicate(timeout=40)  # less than pip would stand still
+        self.assertEqual(other.returncode, 0)
+        self.assertEqual(list(self.cache.glob("install.*/")), [])
+        self.assertEqual(len(tree(self.cache)), 6)
+
 
 class Tool(Folder):
     """nvcc: several wheels that are one folder."""

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CALL_LIST(X) X(memory) X(open) X(read) X(write) X(fsync) X(rename) X(close) X(mkdir)
@@ -32,7 +33,7 @@ enum call { CALL_LIST(AS_ENUM) CALL_COUNT };
 static const char *const call_names[] = { CALL_LIST(AS_NAME) };
 #undef AS_NAME
 
-enum way { WAY_ERRNO, WAY_SHORT, WAY_KILL, WAY_STOP, WAY_TORN, WAY_SIGNAL, WAY_TWICE };
+enum way { WAY_ERRNO, WAY_SHORT, WAY_KILL, WAY_STOP, WAY_TORN, WAY_SIGNAL, WAY_TWICE, WAY_ALONE };
 static const struct {
     const char *name;
     enum way way;
@@ -48,7 +49,8 @@ static const struct {
              { "SIGINT", WAY_SIGNAL, SIGINT },
              { "SIGTERM", WAY_SIGNAL, SIGTERM },
              { "SIGINT twice", WAY_TWICE, SIGINT },
-             { "SIGTERM twice", WAY_TWICE, SIGTERM } };
+             { "SIGTERM twice", WAY_TWICE, SIGTERM },
+             { "SIGTERM alone", WAY_ALONE, SIGTERM } };
 
 typedef struct counts {
     _Atomic uint64_t calls, fired;
@@ -65,6 +67,7 @@ static struct {
     counts *counts;
 } plan;
 static counts own_counts;
+static long clock_offset;
 static _Thread_local bool busy; /* inside this file: what it calls itself does not count */
 
 static bool has_word(const char *list, const char *word)
@@ -89,7 +92,8 @@ static counts *shared_counts(const char *path)
 __attribute__((constructor)) static void begin(void)
 {
     const char *at = getenv("TORTURE_AT"), *what = getenv("TORTURE_DO"),
-               *which = getenv("TORTURE_CALLS");
+               *which = getenv("TORTURE_CALLS"), *offset = getenv("TORTURE_CLOCK");
+    clock_offset = offset ? strtol(offset, NULL, 10) : 0;
     plan.counts = &own_counts;
     if (!which || !has_word(getenv("TORTURE_PROGRAM"), program_invocation_short_name))
         return;
@@ -170,7 +174,9 @@ static bool hit(enum call call, const void *caller)
         kill(getpid(), plan.way == WAY_KILL ? SIGKILL : SIGSTOP);
     for (int i = 0; i < 2 && plan.way >= WAY_SIGNAL; i++)
         if (i == 0 || plan.way == WAY_TWICE)
-            kill(0, plan.error); /* the process group, as a terminal does */
+            kill(plan.way == WAY_ALONE ? getppid()
+                                       : 0, /* 0: the process group, as a terminal does */
+                 plan.error);
     if (plan.way == WAY_STOP || plan.way >= WAY_SIGNAL)
         return false;
     errno = plan.error;
@@ -340,6 +346,15 @@ ssize_t write(int file, const void *bytes, size_t count)
     if (plan.way == WAY_TORN)
         kill(getpid(), SIGKILL);
     return wrote;
+}
+
+/* A clock that was set to another day. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    NEXT(clock_gettime)
+    const int status = next(clock, out);
+    out->tv_sec += clock == CLOCK_REALTIME ? clock_offset : 0;
+    return status;
 }
 
 /* Closing what was only read loses nothing. */

@@ -221,7 +221,7 @@ def rows(path):
                 bad += 1
                 continue
             complete |= bool(line.get("end", {}).get("complete"))
-            if "verdict" in line:
+            if "verdict" in line and line.get("group") != "fuzz/repeated":
                 key = (line["case"], line.get("build", ""), line.get("device", ""))
                 row = (*key, line.get("config", -1), line["verdict"])
                 if line["verdict"] == "inconclusive" and line.get("stage"):

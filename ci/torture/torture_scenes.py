@@ -1,6 +1,7 @@
 """The commands that are tortured: what stands there before, what must have come out, how a row may differ."""
 
 import dataclasses
+import glob
 import os
 import pathlib
 import shlex
@@ -13,10 +14,13 @@ OLDER, CUDNN = BUILDS = ("9.20.0-jit-cu13", "9.27.0-jit-cu13")
 SMALL = "b=1 h=1 s=16"
 CPU = f"'pass=fwd,bwd dtype=f32,bf16 {SMALL} d=16' --device cpu"
 CPU_48 = f"'pass=fwd,bwd dtype=f32,bf16,f16 {SMALL} d=16,24,32,40,48,56,64,72' --device cpu"
+ALL = f"'pass=fwd,bwd dtype=f32,bf16,f16 {SMALL} d=16,24 engine=all' --device cpu"
 CPU_GPU = f"'pass=fwd,bwd dtype=f32,bf16 {SMALL} d=16,24' --device cpu"
 RESUMED = (
     f"facts run 'pass=fwd dtype=f32,bf16,f16 {SMALL} d=16,24' --device cpu -j 1 -o {{}}/r.jsonl"
 )
+FUZZ = "fuzz --cases 10 --seed 3 --where 's.q<=64 & s.kv<=64 & h.q<=4 & b<=2' --device cpu"
+TWO = f"--cudnn {OLDER} --device h100-sxm,sm80-spec"  # both read the build's NVRTC
 BUILD = f"--cudnn {CUDNN} --device h100-sxm"
 CASE = "pass=fwd dtype=bf16 b=1 h=1 s=128"
 LOG = shlex.quote(os.path.join(SOURCE, "harness/test/data/import/frontend-1.32-features.log"))
@@ -82,10 +86,13 @@ SCENES = (
     recorded("run, worker", f"run {CPU}", program="facts-worker"),
     recorded("run of 48", f"run {CPU_48}"),
     recorded("run of 48, worker", f"run {CPU_48}", program="facts-worker"),
+    recorded("run of all", f"run {ALL}"),
+    recorded("run of all, worker", f"run {ALL}", program="facts-worker"),
     recorded("stopped", f"run {CPU} --timeout 3"),
     recorded("stopped, worker", f"run {CPU} --timeout 3", program="facts-worker"),
     Scene("resume", f"{RESUMED} --resume", record="r.jsonl", before=(RESUMED, "cut r.jsonl")),
     recorded("decide", f"decide '{CASE} d=64,100' {BUILD}", cudnn=True),
+    recorded("decide of two", f"decide '{CASE} d=64,100' {TWO}", cudnn=True, slow=True),
     recorded("compile", f"compile '{CASE} d=64,100' {BUILD} --plan-dir {{}}/plans", cudnn=True),
     recorded(
         "bisect",
@@ -104,9 +111,12 @@ SCENES = (
         cudnn=True,
         slow=True,
     ),
+    recorded("fuzz", FUZZ, statuses=(0, 1)),
+    recorded("fuzz, worker", FUZZ, program="facts-worker", statuses=(0, 1)),
     recorded(
-        "fuzz",
-        "fuzz --cases 10 --seed 3 --where 's.q<=64 & s.kv<=64 & h.q<=4 & b<=2' --device cpu",
+        "fuzz of all, worker",
+        f"{FUZZ} --with engine=all",
+        program="facts-worker",
         statuses=(0, 1),
     ),
     Scene(
@@ -200,7 +210,10 @@ def produced(scene, place, ended):
     found, bad, complete = rows(place.path(scene.record)) if scene.record else ([], 0, False)
     return {
         "rows": found,
-        "files": [os.path.getsize(path) > 0 if os.path.exists(path) else None for path in paths],
+        "files": [
+            *(os.path.getsize(path) > 0 if os.path.exists(path) else None for path in paths),
+            len(glob.glob(place.path("plans", "*.plan"))),
+        ],
         "out": out if scene.same_out else b"",
         "complete": complete,
         "bad": 0 if scene.before and "cut" in scene.before[-1] else bad,

@@ -12,6 +12,7 @@ NAMES = (
 )
 SLOW = ("stopped, worker", "decide", "report, Python", "fuzz")  # not among a few points
 MOMENTS = 50
+ALONE = ("SIGTERM alone",)  # the command gets it, and not what it started
 WAYS = ("SIGINT", "SIGTERM", "SIGINT twice", "SIGTERM twice")
 INTERRUPTED = (130, 143, -2, -15, 3)  # or ended by the signal before anybody could take it
 
@@ -20,6 +21,7 @@ def points(scene, place):
     count = counted(scene, place, ",".join(CALLS))
     moments = {1 + n * (count - 1) // (MOMENTS - 1) for n in range(MOMENTS)} if count else ()
     ways = ("stop",) if scene.name.startswith("stopped") else WAYS
+    ways += ALONE if scene.name.startswith("cudnn install") else ()
     return [(way, at) for at in sorted(moments) for way in ways]
 
 

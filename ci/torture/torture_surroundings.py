@@ -14,7 +14,7 @@ NAMES = (
     *("merge, Python", "report, Python"),
 )
 SIZES = [4 * n for n in range(1, 37)] + [192, 256, 384, 512]  # kilobytes of a file system
-FULL = ("output", "cache", "TMPDIR")
+FULL = ("output", "cache", "TMPDIR", "plans")
 STRANGE = ("a b", "a%sb%n", "a\nb", "-o", "\u202etxt", "ä")
 
 
@@ -53,7 +53,8 @@ def points(scene, place):
     found = [("plain", name) for name in PLAIN if not (finds and "HOME" in name)]
     found += [("stdout", "/dev/full"), ("stdout", "nobody reads it")]
     found += [("folder", name) for name in STRANGE]
-    disks = [what for what in FULL if not (finds and what == "cache")] if may_mount() else ()
+    unused = ["cache"] * finds + ["plans"] * ("/plans" not in scene.text)
+    disks = [what for what in FULL if what not in unused] if may_mount() else ()
     return found + [("full", what, size) for what in disks for size in SIZES]
 
 
@@ -102,26 +103,27 @@ def to_stdout(scene, place, name):
 
 def on_full_disk(scene, place, what, size):
     """The command in a mount namespace of its own; what it wrote is copied out."""
-    disk, aside = place.path("disk"), place.path("aside")
+    disk, aside = place.path("plans" if what == "plans" else "disk"), place.path("aside")
     os.mkdir(disk)
     os.mkdir(aside)
     words = scene.commands(place.folder)
-    variables = {"cache": {"XDG_CACHE_HOME": disk}, "TMPDIR": {"TMPDIR": disk}, "output": {}}[what]
+    variables = {"cache": {"XDG_CACHE_HOME": disk}, "TMPDIR": {"TMPDIR": disk}}.get(what, {})
     if what == "output":
         words = [
             word.replace(place.folder, disk) if before == "-o" or word.endswith("/plans") else word
             for before, word in zip([""] + words, words)
         ]
-    script = f"mount -t tmpfs -o size={size}k none '{disk}' && \"$@\"; status=$?; cp -r '{disk}/.' '{aside}'; exit $status"
+    script = f"mount -t tmpfs -o mode=755,size={size}k none '{disk}' && \"$@\"; status=$?; cp -r '{disk}/.' '{aside}'; exit $status"
     ended = place.run(
         words,
         timeout=scene.seconds,
         prefix=("unshare", "-Urm", "bash", "-c", script, "bash"),
         **variables,
     )
-    if what == "output":
+    if what in ("output", "plans"):
+        to = place.folder if what == "output" else disk
         for name in os.listdir(aside):
-            os.rename(os.path.join(aside, name), place.path(name))
+            os.rename(os.path.join(aside, name), os.path.join(to, name))
         ended.out = ended.out.replace(disk.encode(), place.folder.encode())
     return ended
 
