@@ -15,6 +15,7 @@ import sys
 import time
 
 from ..read import files
+from ..read.text import count
 from ..read.versions import number
 from . import asking
 from .options import BAD_INPUT, ENVIRONMENT, FINDINGS, INTERRUPTED, OK, Command, UsageError, options
@@ -66,14 +67,8 @@ class Run:
     def must(self, status, text, allowed=(OK,)):
         """Stops unless the exit code is allowed; notes a finding."""
         if status not in allowed:
-            raise Stop(
-                BAD_INPUT
-                if status == BAD_INPUT
-                else status
-                if status in (FINDINGS, 130)
-                else ENVIRONMENT,
-                last_line(text) or f"exit {status}, see above",
-            )
+            code = status if status in (BAD_INPUT, FINDINGS, INTERRUPTED) else ENVIRONMENT
+            raise Stop(code, last_line(text) or f"exit {status}, see above")
         self.findings = self.findings or status == FINDINGS
 
 
@@ -88,25 +83,19 @@ def fenced(text):
 
 def locked(version):
     """The lines of the lock that are of this version."""
-    wanted = version.split("-")[0]
-    return [
-        line
-        for line in LOCK.read_text().splitlines()
-        if line.startswith("nvidia-cudnn") and f"{line.split()[1]}.".startswith(f"{wanted}.")
-    ]
+    wanted = version.split("-")[0] + "."
+    lines = [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-cudnn")]
+    return [line for line in lines if f"{line.split()[1]}.".startswith(wanted)]
 
 
 def newest_adopted(version):
     """The newest build of the golden matrix that is older than this version."""
-    builds = [
-        line.split()[2:4] for line in GOLDEN.read_text().splitlines() if line.startswith("# build ")
-    ]
+    lines = GOLDEN.read_text().splitlines()
+    builds = [line.split()[2:4] for line in lines if line.startswith("# build ")]
     older = [words for words in builds if number(words[0]) < number(version)]
     if not older:
-        raise Stop(
-            BAD_INPUT,
-            f"cases/golden/support.txt has no version before {version}; give --baseline V",
-        )
+        said = f"cases/golden/support.txt has no version before {version}; give --baseline V"
+        raise Stop(BAD_INPUT, said)
     return max(older, key=lambda words: number(words[0]))[1]
 
 
@@ -117,13 +106,10 @@ def lock(run):
     if status == ENVIRONMENT and known:
         return "has this version already; the package index did not answer for more of it"
     run.must(status, err)
-    new = [
-        line
-        for line in LOCK.read_text().splitlines()
-        if line.startswith("nvidia-") and line not in before
-    ]
+    lines = [line for line in LOCK.read_text().splitlines() if line not in before]
+    new = [line for line in lines if line.startswith("nvidia-")]
     run.sections.append(("Packages", fenced("\n".join(new or known))))
-    return f"{len(new)} package{'s' * (len(new) != 1)} added" if new else "has this version already"
+    return f"{count(len(new), 'package')} added" if new else "has this version already"
 
 
 def install(run):
@@ -134,14 +120,8 @@ def install(run):
 
 
 def known(run):
-    status, out, err = run.facts(
-        "known",
-        "check",
-        "--cudnn",
-        run.build,
-        "--write",
-        *(["--device", run.args.device] if run.args.device else []),
-    )
+    words = run.args.given("device")
+    status, out, err = run.facts("known", "check", "--cudnn", run.build, "--write", *words)
     run.must(status, err, (OK, FINDINGS))
     # what a person has to look at
     said = [line for line in err.splitlines() if ".known:" in line or ": suspected on " in line]
@@ -152,8 +132,7 @@ def known(run):
 def gate(run):
     baseline = run.args.baseline or newest_adopted(run.build)
     words = ["gate", "--baseline", baseline, "--candidate", run.build, "--markdown"]
-    words += ["--device", run.args.device] if run.args.device else []
-    words += ["--plan"] if run.args.plan else []
+    words += run.args.given("device", "plan")
     status, out, _ = run.facts(*words, quiet=False)
     run.must(status, "", (OK, FINDINGS))
     run.sections.append((f"Gate: {baseline} to {run.build}", out.strip()))
@@ -179,30 +158,21 @@ def changed_files():
     new = asking.ended(*git, "ls-files", "--others", "--exclude-standard", "--", *DATA)
     if shown.returncode:
         return "This is not a git checkout. The steps may change: " + ", ".join(DATA)
-    return fenced(
-        shown.stdout + "".join(f" {name} (new)\n" for name in new.stdout.splitlines())
-        or "nothing changed"
-    )
+    added = "".join(f" {name} (new)\n" for name in new.stdout.splitlines())
+    return fenced(shown.stdout + added or "nothing changed")
 
 
 def summary(run):
     out = [f"# cuDNN {run.build}", "", "| step | result | seconds |", "|---|---|---|"]
-    out += [
-        f"| {name} | {answer.replace('|', '/')} | {seconds:.0f} |"
-        for name, answer, seconds in run.steps
-    ]
+    for name, answer, seconds in run.steps:
+        out.append(f"| {name} | {answer.replace('|', '/')} | {seconds:.0f} |")
     for title, text in [*run.sections, ("Files to review", changed_files())]:
         out += ["", f"## {title}", "", text]
     return "\n".join(out) + "\n"
 
 
-_STEPS = {
-    "lock": lock,
-    "install": install,
-    "known failures": known,
-    "gate": gate,
-    "golden matrix": golden,
-}
+_STEPS = {"lock": lock, "install": install, "known failures": known}
+_STEPS |= {"gate": gate, "golden matrix": golden}
 
 
 def run(args):

@@ -18,18 +18,7 @@ def _number(value, unit=1.0, digits=0):
 
 def table(found):
     """Plain columns, a line for each case and target."""
-    head = (
-        "µs",
-        "±",
-        "TFLOP/s",
-        "share",
-        "plan ms",
-        "MiB",
-        "engine",
-        "build",
-        "against the first",
-        "faster engine",
-    )
+    head = "µs|±|TFLOP/s|share|plan ms|MiB|engine|build|against the first|faster engine".split("|")
     body = []
     for line in found:
         width = None
@@ -38,35 +27,22 @@ def table(found):
         faster = ""
         if line.fastest_ratio:
             faster = f"{line.fastest}: {line.fastest_ratio.ratio.middle:.2f} times"
-        body.append(
-            (
-                line.case,
-                (
-                    f"{line.us.middle:,.1f}",
-                    "-" if width is None else f"{width:.1%}",
-                    f"{line.tflops:,.1f}",
-                    f"{line.share:.0%} {line.limit}" if line.limit else "-",
-                    _number(line.plan_ms),
-                    _number(line.workspace_bytes, 1 << 20, 1),
-                    line.engine or "-",
-                    line.build,
-                    line.change.text if line.change else "",
-                    faster,
-                ),
-            )
-        )
-    widths = [
-        max(len(cells[i]) for cells in [head, *(cells for _, cells in body)])
-        for i in range(len(head))
-    ]
+        cells = [
+            f"{line.us.middle:,.1f}",
+            "-" if width is None else f"{width:.1%}",
+            f"{line.tflops:,.1f}",
+            f"{line.share:.0%} {line.limit}" if line.limit else "-",
+            _number(line.plan_ms),
+            _number(line.workspace_bytes, 1 << 20, 1),
+        ]
+        cells += [line.engine or "-", line.build, line.change.text if line.change else "", faster]
+        body.append((line.case, cells))
+    widths = [max(map(len, column)) for column in zip(head, *(cells for _, cells in body))]
 
     def row(cells):
-        return (
-            "  "
-            + "  ".join(
-                c.rjust(w) if i < 6 else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths))
-            ).rstrip()
-        )
+        padded = [c.rjust(w) for c, w in zip(cells[:6], widths)]
+        padded += [c.ljust(w) for c, w in zip(cells[6:], widths[6:])]
+        return "  " + "  ".join(padded).rstrip()
 
     out, last = [row(head)], None
     for case, cells in body:
@@ -79,37 +55,22 @@ def table(found):
 
 def summary(record, found):
     """A few sentences behind the table."""
-    out = []
     for device in dict.fromkeys(line.device for line in found):
         gemm, copy = record.peak(device, "gemm_tflops"), record.peak(device, "copy_gbs")
-        said = [
-            f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})"
-            if gemm
-            else "no GEMM (no libcublas was found; FACTS_CUBLAS names one)",
-            f"copy {copy:,.0f} GB/s" if copy else "no copy",
-        ]
-        out.append(f"{device}: measured peak: " + ", ".join(said))
+        said = "no GEMM (no libcublas was found; FACTS_CUBLAS names one)"
+        said = f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})" if gemm else said
+        yield f"{device}: measured peak: {said}, {f'copy {copy:,.0f} GB/s' if copy else 'no copy'}"
     words = [line.change.word for line in found if line.change]
+    order = [w for w in ("slower", "faster", "same", "unclear", "unsteady") if w in words]
     if words:
-        out.append(
-            "against the first: "
-            + ", ".join(
-                f"{words.count(word)} {word}"
-                for word in ("slower", "faster", "same", "unclear", "unsteady")
-                if word in words
-            )
-        )
+        yield "against the first: " + ", ".join(f"{words.count(word)} {word}" for word in order)
     beaten = [line.fastest_ratio.ratio.middle for line in found if line.fastest_ratio]
     if any(len(case.sides[s].us) > 1 for case in record.cases.values() for s in case.sides):
-        out.append(
-            f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}"
-            + (f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else "")
-        )
+        more = f"; the fastest is up to {max(beaten):.2f} times as fast" if beaten else ""
+        yield f"cuDNN's first choice is not its fastest engine: {len(beaten)} of {len(found)}{more}"
     silent = [name for name, case in record.cases.items() if not case.sides]
     if silent:
-        out.append(
-            f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}"
-        )
+        yield f"not timed: {text.count(len(silent), 'case')} (refused, not right, or no answer): {_some(silent)}"
     dropped = [
         (f"{side.build} on {side.device}", name)
         for name, case in record.cases.items()
@@ -117,14 +78,10 @@ def summary(record, found):
         if case.first_choice(side) is None
     ]
     if dropped:
-        who = ", ".join(
-            f"{target} {text.count(n, 'case')}"
-            for target, n in Counter(target for target, _ in dropped).items()
-        )
-        out.append(
-            f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(list(dict.fromkeys(name for _, name in dropped)))}"
-        )
-    return out
+        counted = Counter(target for target, _ in dropped).items()
+        who = ", ".join(f"{target} {text.count(n, 'case')}" for target, n in counted)
+        names = list(dict.fromkeys(name for _, name in dropped))
+        yield f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(names)}"
 
 
 def _some(names):
@@ -133,16 +90,11 @@ def _some(names):
 
 def _as_object(line):
     def of(found):
-        if found:
-            return {
-                "word": found.word,
-                "ratio": found.ratio.middle,
-                "low": found.ratio.low,
-                "high": found.ratio.high,
-                "rounds": found.ratio.count,
-                "left_out": found.left_out,
-            }
-        return None
+        if not found:
+            return None
+        one = found.ratio
+        said = {"word": found.word, "ratio": one.middle, "low": one.low, "high": one.high}
+        return {**said, "rounds": one.count, "left_out": found.left_out}
 
     return {
         "case": line.case,
@@ -188,13 +140,8 @@ def _measure(args):
         raise Failed(COMMAND.fail("no GPU here; --device cpu times the CPU backend", ENVIRONMENT))
     words = args.given("cudnn", "where", "output", "overwrite", "timeout", "plan-dir")
     words += args.given("twice", "rounds", "pinned-only")
-    words += [
-        "--turns",
-        "--device",
-        args.device or "0",
-        "--with",
-        getattr(args, "with") or "engine=all",
-    ]
+    words += ["--turns", "--device", args.device or "0"]
+    words += ["--with", getattr(args, "with") or "engine=all"]
     record = asking.asked("run", args.words or ["bench"], *words)[1]
     asking.say(record)
     return [record]
@@ -207,11 +154,6 @@ def run(args):
     found = times.lines(record)
     if not found:
         return COMMAND.fail("no times in the record", NOTHING)
-    print(
-        "\n".join(
-            [json.dumps(_as_object(line), ensure_ascii=False) for line in found]
-            if args.json
-            else [*table(found), "", *summary(record, found)]
-        )
-    )
+    shown = (json.dumps(_as_object(line), ensure_ascii=False) for line in found)
+    print("\n".join(shown if args.json else [*table(found), "", *summary(record, found)]))
     return OK

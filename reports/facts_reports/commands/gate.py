@@ -35,9 +35,8 @@ _ALONE = ("--guards", "off") + ("--with", "policy=cudnn") * ("policy" in cases.d
 
 
 def _is_suite(word):
-    return "/" not in word and any(
-        asking.home(f"{above}/{word}").exists() for above in ("cases", "cases/suites")
-    )
+    places = (asking.home(f"{above}/{word}") for above in ("cases", "cases/suites"))
+    return "/" not in word and any(place.exists() for place in places)
 
 
 def _is_record(word):
@@ -54,14 +53,11 @@ def _is_record(word):
 
 def _say_how(args):
     if len(args.words) == 2 and all(re.fullmatch(r"\d[\d.]*", word) for word in args.words):
-        old, new = args.words
-        raise UsageError(
-            f"name both versions with options: facts gate --baseline {old} --candidate {new}"
-        )
+        said = "facts gate --baseline {} --candidate {}".format(*args.words)
+        raise UsageError(f"name both versions with options: {said}")
     lacks = [f"--{name} V" for name in ("baseline", "candidate") if not getattr(args, name)]
-    raise UsageError(
-        f"{' and '.join(lacks)} {'are' if len(lacks) > 1 else 'is'} missing. Example: {_EXAMPLE}. Or give two records"
-    )
+    said = f"{' and '.join(lacks)} {'are' if len(lacks) > 1 else 'is'} missing"
+    raise UsageError(f"{said}. Example: {_EXAMPLE}. Or give two records")
 
 
 def _check_devices(args, devices):
@@ -85,9 +81,8 @@ def _check_build(option, word, described):
         raise UsageError(f"{option} {word}: is {len(found)} builds; give one")
     version = found[0] if found else word
     if described and (9,) <= version_key(version) < (9, 8):
-        raise UsageError(
-            f"{option} {word}: cuDNN before 9.8 cannot read a described device; use 9.8 or newer, or a GPU"
-        )
+        said = "cuDNN before 9.8 cannot read a described device; use 9.8 or newer, or a GPU"
+        raise UsageError(f"{option} {word}: {said}")
 
 
 # ---- asking ----
@@ -97,10 +92,20 @@ class Unasked(Exception):
     """(exit code, why there is no record)"""
 
 
-def _find_build(args, option, word):
+def _check_cases(args):
+    checked = args.words or (["bench"] if args.bench else ["smoke", "regress"])
+    try:
+        asking.view("list", "--count", *args.given("where"), "--", *checked)
+    except Failed as failed:
+        if failed.args[0] == NOTHING:
+            raise Unasked(NOTHING, "no case is selected") from None
+        raise
+
+
+def _find_build(args, word):
     """(name, version, what --cudnn takes). A folder keeps its path, because its name alone does not lead to it."""
     try:
-        pinned = ["--pinned-only"] if args.pinned_only else []
+        pinned = args.given("pinned-only")
         [[name, version, *_]] = asking.rows("cudnn", "find", "--install", *pinned, word)
     except Failed as failed:
         raise Unasked(failed.args[0], f"cuDNN {word} could not be asked") from None
@@ -131,9 +136,8 @@ def _ask(args, cases, builds, devices, kinds, *more):
     """The record of both builds. Here only a difference is a finding, not a failure."""
     task = "decide" if kinds == {"described"} else "run"
     if args.plan and "described" in kinds and task == "run":
-        print(
-            "facts gate: --plan compiles for described devices only without a GPU", file=sys.stderr
-        )
+        said = "--plan compiles for described devices only without a GPU"
+        print(f"facts gate: {said}", file=sys.stderr)
     passing = args.given("jobs", "timeout", "plan-dir", "pinned-only")
     if task == "decide":
         passing += args.given("plan")
@@ -146,10 +150,8 @@ def _ask(args, cases, builds, devices, kinds, *more):
     if status == NOTHING:
         raise Unasked(status, "no case is selected")
     if not record:
-        raise Unasked(
-            ENVIRONMENT,
-            "the two builds could not be asked (the message on stderr says why)",
-        )
+        said = "the two builds could not be asked (the message on stderr says why)"
+        raise Unasked(ENVIRONMENT, said)
     asking.say(record)
     return record
 
@@ -162,11 +164,8 @@ def _confirm(args, record, names, builds, *where):
     print("facts gate: measuring again the cases that may be slower", file=sys.stderr)
     with tempfile.TemporaryDirectory() as scratch:
         suite = os.path.join(scratch, "slower.cases")
-        files.write(
-            suite,
-            "name: slower\nwhy: measured again by other workers\n"
-            + "".join(f"{n}\n" for n in found),
-        )
+        head = "name: slower\nwhy: measured again by other workers\n"
+        files.write(suite, head + "".join(f"{name}\n" for name in found))
         more = args.given("resume", "overwrite")
         if args.output:
             more += ["-o", f"{args.output}.again.jsonl"]
@@ -179,18 +178,12 @@ def _ask_and_compare(args):
     devices = asking.devices("gate", args.device)
     kinds, sms = _check_devices(args, devices)
     try:
-        try:
-            checked = args.words or (["bench"] if args.bench else ["smoke", "regress"])
-            asking.view("list", "--count", *args.given("where"), "--", *checked)
-        except Failed as failed:
-            if failed.args[0] == NOTHING:
-                raise Unasked(NOTHING, "no case is selected") from None
-            raise
-        for option in ("baseline", "candidate"):
-            _check_build(f"--{option}", getattr(args, option), "described" in kinds)
+        _check_cases(args)
+        asked = {"--baseline": args.baseline, "--candidate": args.candidate}
+        for option, word in asked.items():
+            _check_build(option, word, "described" in kinds)
         (old, one, *first), (new, other, *second) = (
-            _find_build(args, f"--{option}", getattr(args, option))
-            for option in ("baseline", "candidate")
+            _find_build(args, word) for word in asked.values()
         )
         if old == new:
             raise UsageError(f"--baseline and --candidate are both {old}")

@@ -27,32 +27,24 @@ COMMAND = Command(
 
 def _builds():
     """The three versions of README.md, installed where they are missing; the others here are named."""
-    here = _here()
+    listed = asking.view("cudnn", "list")
+    here = re.findall(r"(?m)^(\d[\d.]*-\S+) (?!.*NVRTC: MISSING)", listed)
     missing = [name for name in _BUILDS if name not in here]
     if missing:
         print(f"facts matrix: installing {', '.join(missing)}", file=sys.stderr)
         asking.view("cudnn", "install", "--pinned-only", *missing)
     if more := [name for name in here if name.split("-")[0] not in _VERSIONS]:
-        print(
-            f"facts matrix: asks cuDNN {', '.join(_VERSIONS)}; also here: --cudnn {','.join(more)}",
-            file=sys.stderr,
-        )
+        said = f"asks cuDNN {', '.join(_VERSIONS)}; also here: --cudnn {','.join(more)}"
+        print(f"facts matrix: {said}", file=sys.stderr)
     return ",".join(_BUILDS)
-
-
-def _here():
-    """[name] of the builds that can be asked."""
-    return re.findall(r"(?m)^(\d[\d.]*-\S+) (?!.*NVRTC: MISSING)", asking.view("cudnn", "list"))
 
 
 def _parts(args):
     """[(name, task, devices)]: described devices only decide, GPUs and the CPU backend run."""
     words = [word for word in asking.described("matrix", args.device).split(",") if word]
     described = [word for word in words if asking.are_described(word)]
-    parts = [
-        ("decisions", "decide", described),
-        ("runs", "run", [word for word in words if word not in described]),
-    ]
+    others = [word for word in words if word not in described]
+    parts = [("decisions", "decide", described), ("runs", "run", others)]
     if not args.device:
         parts += [("gpu", "run", ["0"] * asking.gpus_here()), ("cpu", "run", ["cpu"])]
     parts = [(name, task, ",".join(found)) for name, task, found in parts if found]
@@ -72,10 +64,8 @@ def run(args):
     try:
         at.mkdir(exist_ok=True)
     except OSError as error:
-        return COMMAND.fail(
-            f"{at}: {error.strerror}; give another folder with -o DIR",
-            BAD_INPUT if at.exists() else ENVIRONMENT,
-        )
+        code = BAD_INPUT if at.exists() else ENVIRONMENT
+        return COMMAND.fail(f"{at}: {error.strerror}; give another folder with -o DIR", code)
     cudnn, status, records = args.cudnn or _builds(), OK, []
     out = sys.stderr if args.json else sys.stdout
     for name, task, devices in _parts(args):
@@ -84,17 +74,8 @@ def run(args):
         if devices != "cpu":
             words += ["--cudnn", cudnn, "--guards", "off"]
         print(f"\n== {name}", file=out, flush=True)
-        done, _ = asking.run(
-            task,
-            ["smoke"],
-            *words,
-            "--device",
-            devices,
-            "-o",
-            record,
-            "--overwrite",
-            out=sys.stdout,
-        )
+        words += ["--device", devices, "-o", record, "--overwrite"]
+        done, _ = asking.run(task, ["smoke"], *words, out=sys.stdout)
         status = _worse(status, done)
         if done == INTERRUPTED:
             return done

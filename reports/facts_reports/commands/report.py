@@ -38,10 +38,8 @@ def _publish(args, title):
         runs = publish.write(args.words, Path(args.site), title)
     except ValueError as error:
         return COMMAND.fail(error)
-    print(
-        f"{runs[0].head} {runs[0].clause}".strip()
-        + f"\n{text.count(len(runs), 'run')}: {Path(args.site) / 'index.html'}"
-    )
+    print(f"{runs[0].head} {runs[0].clause}".strip())
+    print(f"{text.count(len(runs), 'run')}: {Path(args.site) / 'index.html'}")
     return OK if all(run.complete for run in runs) else INCOMPLETE
 
 
@@ -92,8 +90,6 @@ def run(args):
         head, sentence = words.answer(store)
         print(f"{head} {sentence}\n{Path(args.output) / 'index.html'}")
         if page.most:
-            print(
-                f"{_WHO}: too many rows for one page, which shows at most {page.most:,}: results.csv has all; for pages, report the records of shards one by one",
-                file=sys.stderr,
-            )
+            said = f"too many rows for one page, which shows at most {page.most:,}: results.csv has all; for pages, report the records of shards one by one"
+            print(f"{_WHO}: {said}", file=sys.stderr)
     return OK if store.complete() else INCOMPLETE

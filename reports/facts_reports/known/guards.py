@@ -14,6 +14,7 @@ import math
 import re
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..read import predicate
 
@@ -55,42 +56,36 @@ class Tests:
         return ("%s", self.word) if self.word else None
 
 
+_DTYPES = ("bf16", "f16", "f32", "e4m3", "e5m2", "mxe4m3", "mxe5m2")
+
+
 def _dtype(name, only=""):
-    words = {
-        word: f"FATTN_{word.upper()}"
-        for word in ("bf16", "f16", "f32", "e4m3", "e5m2", "mxe4m3", "mxe5m2")
-    }
+    words = {word: f"FATTN_{word.upper()}" for word in _DTYPES}
     return Word(f"p->{name}", words, f"fattn__fact_dtype_word(p->{name})", only)
 
 
 def _switch(expression, off="0", on="1"):
-    return Tests(
-        {f"={off}": f"!{expression}", f"={on}": expression} if on else {f"={off}": f"!{expression}"}
-    )
+    tests = {f"={off}": f"!{expression}"}
+    return Tests(tests | {f"={on}": expression} if on else tests)
 
 
 def _order(role, words):
-    return Tests(
-        {
-            f"={word}": f"fattn__fact_order(p, FATTN__ROLE_{role}, FATTN_FORMAT_{order.upper()})"
-            for word, order in words.items()
-        },
-        f"fattn__fact_order_word(p, FATTN__ROLE_{role})",
-    )
+    at = f"p, FATTN__ROLE_{role}"
+    tests = {
+        f"={word}": f"fattn__fact_order({at}, FATTN_FORMAT_{order.upper()})"
+        for word, order in words.items()
+    }
+    return Tests(tests, f"fattn__fact_order_word({at})")
 
 
 _BAND = "p->has_right && p->window_right == 0 && !p->has_left"
 _ROLES = {
-    name: f"FATTN__ROLE_{name.upper()}"
-    for name in ("q", "k", "v", "o", "stats", "do", "dq", "dk", "dv", "bias", "dbias")
+    name: f"FATTN__ROLE_{name.upper()}" for name in "q k v o stats do dq dk dv bias dbias".split()
 }
+_PASSES = {"fwd": "FATTN_FORWARD", "bwd": "FATTN_BACKWARD"}
 
 KEYS = {
-    "pass": Word(
-        "p->pass",
-        {"fwd": "FATTN_FORWARD", "bwd": "FATTN_BACKWARD"},
-        "fattn__fact_pass_word(p->pass)",
-    ),
+    "pass": Word("p->pass", _PASSES, "fattn__fact_pass_word(p->pass)"),
     "dtype": _dtype("dtype"),
     "out": _dtype("o_dtype"),
     "grad": _dtype("grad_dtype"),
@@ -157,6 +152,9 @@ KEYS = {
         }
     ),
     "deterministic": _switch("p->deterministic", on=""),
+}
+# Keys that only guards may use.
+_OF_GUARDS = {
     "misaligned": Word(
         "fattn__problem_misaligned(p)",
         {"none": "FATTN__ROLE_COUNT", **_ROLES},
@@ -180,15 +178,9 @@ KEYS = {
     "reach_o": Number("fattn__fact_reach_o(p)"),
 }
 
-# Keys that only guards may use: {key: it is a number}. For predicate.parse.
-FACTS = {
-    key: isinstance(KEYS[key], Number)
-    for key in (
-        "misaligned training capture ragged stats_packed packed_alone dense_gradient offsets_apart "
-        "mod_gradient_reads mod_reads_place bias_square q_order query_tiles stride_qkv stride_o "
-        "stride_dq reach_o"
-    ).split()
-}
+KEYS |= _OF_GUARDS
+# {key: it is a number}. For predicate.parse.
+FACTS = {key: isinstance(kind, Number) for key, kind in _OF_GUARDS.items()}
 
 # ---- predicates ----
 
@@ -202,10 +194,8 @@ def _measured(text):
     bare = text
     while (inner := re.sub(r"\([^()]*\)", "", bare)) != bare:
         bare = inner
-    return (
-        text,
-        _AND if "&&" in bare else _OR if "||" in bare else _COMPARED if " " in bare else _ONE,
-    )
+    marks = (("&&", _AND), ("||", _OR), (" ", _COMPARED))
+    return text, next((level for mark, level in marks if mark in bare), _ONE)
 
 
 def _negated(expression):
@@ -213,9 +203,8 @@ def _negated(expression):
     if level == _ONE:
         return (text[1:], _ONE) if text.startswith("!") else (f"!{text}", _ONE)
     if level == _COMPARED and len(re.findall(" [!=]= ", text)) == 1:
-        return re.sub(
-            " ([!=])= ", lambda match: " != " if match[1] == "=" else " == ", text
-        ), _COMPARED
+        other = " == " if " != " in text else " != "
+        return re.sub(" [!=]= ", other, text), _COMPARED
     return f"!({text})", _ONE
 
 
@@ -240,9 +229,8 @@ class _Compiler:
 
     def key(self, key):
         if key not in KEYS:
-            self.fail(
-                key, f"the library cannot ask for this key; nearest: {predicate.nearest(key, KEYS)}"
-            )
+            near = predicate.nearest(key, KEYS)
+            self.fail(key, f"the library cannot ask for this key; nearest: {near}")
         return KEYS[key]
 
     def number(self, key, kind, value):
@@ -255,11 +243,8 @@ class _Compiler:
                 self.fail(value, "may stand only on the left of a comparison")
             return other.expression
         number = predicate.number(value)
-        if (
-            number is None
-            or not math.isfinite(number)
-            or (not kind.real and (number != int(number) or abs(number) >= 2**63))
-        ):
+        known = number is not None and math.isfinite(number)
+        if not known or not kind.real and (number != int(number) or abs(number) >= 2**63):
             self.fail(key, f"'{value}' is not {'a number' if kind.real else 'a whole number'}")
         if kind.real:
             return repr(number)
@@ -283,11 +268,9 @@ class _Compiler:
     def test(self, op, key, kind, value):
         compiled = kind.tests.get(op.removeprefix("!") + value)
         if compiled is None:
-            self.fail(
-                key,
-                f"{key}{op}{value} cannot be compiled; allowed, also with !: "
-                + " ".join(key + test for test in kind.tests),
-            )
+            allowed = " ".join(key + test for test in kind.tests)
+            said = f"{key}{op}{value} cannot be compiled; allowed, also with !: {allowed}"
+            self.fail(key, said)
         return _negated(_measured(compiled)) if op.startswith("!") else _measured(compiled)
 
     def leaf(self, op, key, value, modulus):
@@ -313,10 +296,8 @@ class _Compiler:
         for place, part in enumerate(re.split(r"\{([^{}]*)\}", self.guard.why)):
             if place % 2 == 0:
                 if set(part) & set("{}"):
-                    self.fail(
-                        "why",
-                        "a brace is not closed, or not opened; {key} stands for the value of a key",
-                    )
+                    mark = "{key} stands for the value of a key"
+                    self.fail("why", f"a brace is not closed, or not opened; {mark}")
                 text.append(_quoted(part.replace("%", "%%"))[1:-1])
                 continue
             printed = self.key(part).printed()
@@ -346,9 +327,8 @@ def _check_texts(guard):
 def _wrapped(line):
     """Lines that end after && or ||."""
     glued = re.sub(r"(?<!&&)(?<!\|\|) ", "\0", line)
-    return textwrap.fill(
-        glued, 130, subsequent_indent=" " * 11, break_long_words=False, break_on_hyphens=False
-    ).replace("\0", " ")
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(glued, 130, subsequent_indent=" " * 11, **how).replace("\0", " ")
 
 
 def _functions(place, guard):
@@ -373,52 +353,40 @@ def _functions(place, guard):
             "}",
             "",
         ]
-    if guard.knobs:
-        for name, value in guard.knobs:
-            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not isinstance(value, int):
-                compiler.fail(
-                    "knobs", f"'{name}={value}' is not a knob and its number, such as KERNEL_CFG=32"
-                )
-        knobs = ", ".join(
-            f"{{ .type = DNN_KNOB_TYPE_{name}, .value = {value} }}" for name, value in guard.knobs
-        )
-        lines += [f"static const fattn_knob knobs_{place}[] = {{ {knobs} }};", ""]
+    knobs = []
+    for name, value in guard.knobs:
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not isinstance(value, int):
+            said = f"'{name}={value}' is not a knob and its number, such as KERNEL_CFG=32"
+            compiler.fail("knobs", said)
+        knobs.append(f"{{ .type = DNN_KNOB_TYPE_{name}, .value = {value} }}")
+    if knobs:
+        lines += [f"static const fattn_knob knobs_{place}[] = {{ {', '.join(knobs)} }};", ""]
     return lines, bool(arguments)
 
 
 def _without_condition(place, lines):
     """The functions of a guard whose condition is that of one before it."""
-    end = lines.index(
-        "}", lines.index(f"static bool holds_{place}(const char *when, const fattn_problem *p)")
-    )
-    return lines[:1] + lines[end + 2 :]
+    head = f"static bool holds_{place}(const char *when, const fattn_problem *p)"
+    return lines[:1] + lines[lines.index("}", lines.index(head)) + 2 :]
 
 
 def _row(place, guard, rule, says, first):
-    fields = [
-        (name, _quoted(getattr(guard, name)))
-        for name in ("name", "why", "link", "remedy", "when")
-        if getattr(guard, name)
-    ]
-    fields += [("holds", f"holds_{first}")] + ([("say", f"say_{place}")] if says else [])
-    fields += [("knobs", f"knobs_{place}"), ("knob_count", len(guard.knobs))] if guard.knobs else []
-    fields += [
-        ("engine", "FATTN_ANY" if rule.engine is None else rule.engine),
-        ("action", "FATTN_DENY"),
-        ("backend", "FATTN_BACKEND_CUDNN"),
-        ("pass", "FATTN_ANY"),
-    ]
-    fields += [
-        (name, getattr(rule, name))
-        for name in ("cudnn_from", "cudnn_to", "sm_from", "sm_to")
-        if getattr(rule, name)
-    ]
-    fields += [("unasked", 1)] if guard.unasked else []
-    return (
-        ["    { .struct_size = sizeof(fattn_rule),"]
-        + [f"      .{name} = {value}," for name, value in fields]
-        + ["    },"]
-    )
+    texts = {name: getattr(guard, name) for name in ("name", "why", "link", "remedy", "when")}
+    fields = {name: _quoted(said) for name, said in texts.items() if said}
+    fields["holds"] = f"holds_{first}"
+    if says:
+        fields["say"] = f"say_{place}"
+    if guard.knobs:
+        fields |= {"knobs": f"knobs_{place}", "knob_count": len(guard.knobs)}
+    fields["engine"] = "FATTN_ANY" if rule.engine is None else rule.engine
+    fields |= {"action": "FATTN_DENY", "backend": "FATTN_BACKEND_CUDNN", "pass": "FATTN_ANY"}
+    for name in ("cudnn_from", "cudnn_to", "sm_from", "sm_to"):
+        if getattr(rule, name):
+            fields[name] = getattr(rule, name)
+    if guard.unasked:
+        fields["unasked"] = 1
+    lines = [f"      .{name} = {value}," for name, value in fields.items()]
+    return ["    { .struct_size = sizeof(fattn_rule),", *lines, "    },"]
 
 
 def emit(guards):
@@ -440,31 +408,5 @@ def emit(guards):
             rows += _row(place, guard, rule, says, first)
     if not rows:
         raise GuardError("there are no guards; the library's table must have a row")
-    return "\n".join(
-        [
-            "/* The library's guards. Generated by reports/facts_reports/known/guards.py: change the files named below instead. */",
-            "#include <inttypes.h>",
-            "#include <stdio.h>",
-            "",
-            '#include "cudnn/backend/abi.h"',
-            '#include "cudnn/plan/builders.h"',
-            '#include "fattn/policy.h"',
-            '#include "policy/guard_facts.h"',
-            "",
-            *functions,
-            "static const fattn_rule guards[] = {",
-            *rows,
-            "};",
-            "",
-            "size_t fattn_guard_count(void)",
-            "{",
-            "    return sizeof guards / sizeof *guards;",
-            "}",
-            "",
-            "const fattn_rule *fattn_guard_at(size_t i)",
-            "{",
-            "    return i < sizeof guards / sizeof *guards ? &guards[i] : NULL;",
-            "}",
-            "",
-        ]
-    )
+    template = Path(__file__).with_name("guards.c.in").read_text(encoding="utf-8")
+    return template.replace("@FUNCTIONS@", "\n".join(functions)).replace("@ROWS@", "\n".join(rows))

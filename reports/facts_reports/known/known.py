@@ -40,11 +40,8 @@ CLAIMS = {  # keys of the head that begin with words of a list, then `;` and the
     ),
     "frontend": ("accepts", "refuses"),
 }
-HEAD = [
-    *"title kind about link verdict reported range fixed needs tests expected size".split(),
-    *CLAIMS,
-    "checked",
-]
+HEAD = "title kind about link verdict reported range fixed needs tests expected size".split()
+HEAD += [*CLAIMS, "checked"]
 REPEATED = ("link", "seen", "right")
 BLOCK = (
     "verdict when data shows engine knobs sm suspected seen right suites date link note guard "
@@ -219,13 +216,10 @@ class Failure:
         sms, suspected = self.architectures
         every = [span for first, end in self.ranges for span in self.numbers(first, end)]
         spans = [s for s in dict.fromkeys(every) if not any(_within(s, other) for other in every)]
+        spans = [(n, first, end - 1 if end else 0) for n, first, end in spans]
 
         def rules_of(places):
-            return tuple(
-                Rule(n, first, end - 1 if end else 0, *sm)
-                for n, first, end in spans
-                for sm in places
-            )
+            return tuple(Rule(*span, *sm) for span in spans for sm in places)
 
         common = {
             "name": self.name,
@@ -262,9 +256,8 @@ class Failure:
 def _within(span, other):
     """Two kernels may have the same number in some versions: the forward and the backward of Hopper were both 2 until 9.15."""
     (engine, first, end), (whose, begin, until) = span, other
-    return (
-        span != other and engine == whose and begin <= first and (not until or end and end <= until)
-    )
+    is_inside = begin <= first and (not until or end and end <= until)
+    return span != other and engine == whose and is_inside
 
 
 @dataclass(eq=False)
@@ -306,14 +299,8 @@ class Entry:
     @property
     def link(self):
         """The first address among the links; without one, the place of the report."""
-        return next(
-            (link for link in self.links if "/" in link and " " not in link),
-            f"cases/known/{self.name}.known",
-        )
-
-    @property
-    def found_here(self):
-        return not self.links and not self.is_text
+        addresses = (link for link in self.links if "/" in link and " " not in link)
+        return next(addresses, f"cases/known/{self.name}.known")
 
 
 @dataclass(frozen=True)
@@ -439,7 +426,11 @@ class _Reader:
         if not line.strip() or line.startswith("#"):
             return
         if line.startswith("  ") and self.last:
-            self._append(line.strip())
+            value = f" {line.strip()}"
+            if self.last in REPEATED:
+                self.fields[self.last][-1] += value
+            else:
+                self.fields[self.last] += value
             return
         if ":" not in line or key not in self.keys:
             near = predicate.nearest(key, self.keys)
@@ -453,65 +444,51 @@ class _Reader:
         else:
             self.fields[key] = value
 
-    def _append(self, more):
-        if self.last in REPEATED:
-            self.fields[self.last][-1] += " " + more
-        else:
-            self.fields[self.last] += " " + more
-
 
 def _check_head(entry):
-    fields = entry.fields
+    fields, verdicts = entry.fields, {*VERDICTS, "slow"}
+
+    def fail(line, what):
+        raise KnownError(f"{entry.path}:{line}: {what}")
+
     for key in ("title", "kind"):
         if not fields.get(key):
-            raise KnownError(f"{entry.path}:1: {key} is missing")
+            fail(1, f"{key} is missing")
     if fields["kind"] not in KINDS:
-        raise KnownError(
-            f"{entry.path}:{entry.at['kind']}: kind: '{fields['kind']}' is none of {' '.join(KINDS)}"
-        )
+        fail(entry.at["kind"], f"kind: '{fields['kind']}' is none of {' '.join(KINDS)}")
     if fields.get("about") and (fields["kind"] != "behaviour" or fields["about"] not in ABOUT):
-        raise KnownError(
-            f"{entry.path}:{entry.at['about']}: about: want one of {' '.join(ABOUT)}, with the kind behaviour"
-        )
-    _check_claims(entry)
+        said = f"about: want one of {' '.join(ABOUT)}, with the kind behaviour"
+        fail(entry.at["about"], said)
+    _check_claims(entry, fail)
     words = fields.get("verdict", "").split()
-    if not entry.is_text and (not words or not set(words) <= {*VERDICTS, "slow"}):
-        raise KnownError(
-            f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}"
-        )
+    if not entry.is_text and (not words or not set(words) <= verdicts):
+        said = f"verdict: want words of: {' '.join(sorted(verdicts))}"
+        fail(entry.at.get("verdict", 1), said)
     for key in ("reported", "range"):
         if fields.get(key, "any") != "any":
             try:
                 predicate.parse(fields[key])
             except predicate.PredicateError as error:
-                raise KnownError(f"{entry.path}:{entry.at[key]}: {key}: {error}") from None
+                fail(entry.at[key], f"{key}: {error}")
     if not entry.is_text and not any(kind == "cases" for kind, *_ in entry.groups):
-        raise KnownError(
-            f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked"
-        )
+        fail(1, "no section 'cases:'; a failure without a case cannot be checked")
     labels = [f.label for f in entry.failures]
     if len(set(labels)) != len(labels):
-        raise KnownError(
-            f"{entry.path}:{entry.failures[-1].line}: two failures have the same label"
-        )
+        fail(entry.failures[-1].line, "two failures have the same label")
 
 
-def _check_claims(entry):
+def _check_claims(entry, fail):
     for key, allowed in CLAIMS.items():
         if key not in entry.fields:
             continue
         words, source = entry.claim(key)
-        if (
-            key == "frontend"
-            and words[1:2] == ["since"]
-            and _VERSION.fullmatch(" ".join(words[2:]))
-        ):
+        is_dated = words[1:2] == ["since"] and _VERSION.fullmatch(" ".join(words[2:]))
+        if key == "frontend" and is_dated:
             words = words[:1]
         few = key != "sent-by" and len(words) > 1
         if not words or few or not set(words) <= set(allowed) or not source:
-            raise KnownError(
-                f"{entry.path}:{entry.at[key]}: {key}: want '{allowed[0]}; SOURCE'; words: {' '.join(allowed)}"
-            )
+            said = f"{key}: want '{allowed[0]}; SOURCE'; words: {' '.join(allowed)}"
+            fail(entry.at[key], said)
 
 
 def _check_failure(failure, families):
@@ -560,9 +537,8 @@ def _text(path):
         raise KnownError(f"{path}:{data.count(10, 0, error.start) + 1}: not UTF-8") from None
     for place, line in enumerate(said.split("\n"), 1):
         if "\r" in line or clean(line, len(line)) != line:
-            raise KnownError(
-                f"{path}:{place}: a control character, or a mark that turns the direction of a text"
-            )
+            what = "a control character, or a mark that turns the direction of a text"
+            raise KnownError(f"{path}:{place}: {what}")
     return said
 
 
@@ -575,16 +551,11 @@ def read_families(path):
         name, _, rest = line.partition(":")
         numbers = []
         for part in rest.split(","):
-            match = re.fullmatch(r"\s*(\d+|none)(?: from (\S+))?\s*", part)
-            if (
-                not match
-                or bool(match[2]) != bool(numbers)
-                or (match[2] and not _VERSION.fullmatch(match[2]))
-            ):
+            match = re.fullmatch(rf"\s*(\d+|none)(?: from ({_VERSION.pattern}))?\s*", part)
+            if not match or bool(match[2]) != bool(numbers):
                 raise KnownError(f"{path}:{place}: want 'NAME: 1, 7 from 9.15.0'")
-            numbers.append(
-                (number(match[2]) if match[2] else 0, 0 if match[1] == "none" else int(match[1]))
-            )
+            since, engine = number(match[2]) if match[2] else 0, match[1].replace("none", "0")
+            numbers.append((since, int(engine)))
         out[name.strip()] = Family(name.strip(), tuple(numbers))
     return out
 

@@ -63,50 +63,34 @@ def observe(entries, store, doubts=None):
     """[Seen] of what the rows of a store say of the failures whose own cases they are, asked without guards. A result that is new to several
     failures belongs to none of them by itself: it goes into `doubts`, (case, version, names)."""
     found = {}
-    asked = {}
-    for entry in entries:
-        for failure in entry.failures:
-            if failure.shows:
-                asked[failure] = failure.tree("shows")
-    runs = store.runs
-    for _, row in store.rows(
-        "outcome<>'missing'", order="case_name, device, cudnn, build, config, id"
-    ):
+    failures = [failure for entry in entries for failure in entry.failures if failure.shows]
+    asked = {failure: failure.tree("shows") for failure in failures}
+    order = "case_name, device, cudnn, build, config, id"
+    for _, row in store.rows("outcome<>'missing'", order=order):
         if row["verdict"] in _NO_ANSWER or not row["cudnn"]:
             continue
-        get, version = row_get(row), number(row["cudnn"])
-        shown = {}
+        get, version, shown = row_get(row), number(row["cudnn"]), {}
         for failure, tree in asked.items():
             place = _place(failure, row)
-            if (
-                place is None
-                or (failure.guarded and get("guards") != "off")
-                or not _engine(failure, row, version)
-                or not predicate.holds(tree, get)
-            ):
+            is_guarded = failure.guarded and get("guards") != "off"
+            if place is None or is_guarded or not _engine(failure, row, version):
                 continue
-            answer = _shows(failure, row, runs)
+            answer = _shows(failure, row, store.runs) if predicate.holds(tree, get) else None
             if answer is not None:
                 shown[failure] = (answer, place)
-        expected = any(
-            answer and holds(failure, row["cudnn"]) for failure, (answer, _) in shown.items()
-        )
-        new = [
-            failure
-            for failure, (answer, _) in shown.items()
-            if answer and not holds(failure, row["cudnn"])
-        ]
+        failing = [failure for failure, (answer, _) in shown.items() if answer]
+        new = [failure for failure in failing if not holds(failure, row["cudnn"])]
+        expected = len(new) < len(failing)
         if not expected and len(new) > 1:
             if doubts is not None:
                 doubts.append((row["case"], row["cudnn"], [failure.name for failure in new]))
             continue
         for failure, (answer, place) in shown.items():
-            if answer and expected and not holds(failure, row["cudnn"]):
+            if expected and failure in new:
                 continue  # a failure that is known in this version explains it
-            key = (failure.name, row["cudnn"], row["device"])
-            one = found.setdefault(
-                key, Seen(failure, row["cudnn"], row["device"], row["grade"] == "measured", place)
-            )
+            measured = row["grade"] == "measured"
+            one = Seen(failure, row["cudnn"], row["device"], measured, place)
+            one = found.setdefault((failure.name, one.version, one.device), one)
             one.fails += answer
             one.right += not answer
     return list(found.values())
@@ -114,19 +98,14 @@ def observe(entries, store, doubts=None):
 
 def _engine(failure, row, version):
     numbers = [n for n, _, _ in failure.numbers(version, version + 1)]
-    return (
-        numbers == [None]
-        or row.get("engine") in numbers
-        or (row.get("engine") is None and row["verdict"] in ("crash", "hang"))
-    )
+    unknown = row.get("engine") is None and row["verdict"] in ("crash", "hang")
+    return numbers == [None] or unknown or row.get("engine") in numbers
 
 
 def holds(failure, version):
     """Is the failure expected in this version?"""
-    return any(
-        first <= number(version) and (not end or number(version) < end)
-        for first, end in failure.ranges
-    )
+    here = number(version)
+    return any(first <= here and (not end or here < end) for first, end in failure.ranges)
 
 
 def news(seen):
@@ -151,12 +130,10 @@ def line(word, versions, source):
 def edited(path, additions):
     """The lines of a file with observations added: [(line of the failure, key, text)]. Each goes behind the last observation of its failure."""
     lines = Path(path).read_text(encoding="utf-8").split("\n")
+    sections = ("failure:", "cases:", "controls:", "guarded:", "text:")
     for start, new in sorted(additions, reverse=True):
-        at = start  # the line behind `failure:`, from 0
-        last = at
-        while at < len(lines) and not lines[at].startswith(
-            ("failure:", "cases:", "controls:", "guarded:", "text:")
-        ):
+        at = last = start  # the line behind `failure:`, from 0
+        while at < len(lines) and not lines[at].startswith(sections):
             if lines[at].startswith(("seen:", "right:")):
                 last = at + 1
                 while last < len(lines) and lines[last].startswith("  "):
@@ -171,9 +148,8 @@ def proposals(fresh, record):
     wanted = {}
     for one in sorted(fresh, key=lambda s: (s.failure.name, number(s.version))):
         source = f"{one.device}{'' if one.measured else ' (described)'}, {record}"
-        wanted.setdefault(one.failure.entry.path, {}).setdefault(
-            (one.failure.line, one.word, source), []
-        ).append(one.version)
+        groups = wanted.setdefault(one.failure.entry.path, {})
+        groups.setdefault((one.failure.line, one.word, source), []).append(one.version)
     out = {}
     for path, groups in wanted.items():
         additions = [
@@ -197,12 +173,10 @@ def summary(entries, seen, versions):
     expected = {
         e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)
     }
-    fails = {s.failure.entry.name for s in seen if s.fails and s.version in versions}
-    right = {
-        s.failure.entry.name
-        for s in seen
-        if not s.fails and not s.suspected and s.version in versions and holds(s.failure, s.version)
-    } - fails
+    seen = [s for s in seen if s.version in versions]
+    fails = {s.failure.entry.name for s in seen if s.fails}
+    good = (s for s in seen if not s.fails and not s.suspected and holds(s.failure, s.version))
+    right = {s.failure.entry.name for s in good} - fails
     return fails, right, expected - fails - right
 
 
