@@ -357,26 +357,48 @@ class Observations(Temporary):
         self.assertEqual(doubts, [(WRONG, "9.28.1", ["x", "y"])])
 
     def test_the_counts_are_of_failures_that_the_version_is_expected_to_have(self):
-        for verdict, version, place in (
-            ("wrong", "9.20.0", 0),
-            ("pass", "9.20.0", 1),
-            ("", "9.20.0", 2),
-            ("", "9.27.0", 3),
+        for verdict, version, word in (
+            ("wrong", "9.20.0", "still fails"),
+            ("pass", "9.20.0", "no longer fails"),
+            ("", "9.20.0", "no answer"),
+            ("pass", "9.27.0", "is right, as its file says"),
+            ("", "9.27.0", ""),
         ):
             entry, seen = self.seen(*([answer(verdict, version)] if verdict else []))
-            due = tuple({"x"} if i == place else set() for i in range(3))
-            self.assertEqual(observe.summary([entry], seen, [version]), due)
+            self.assertEqual(observe.answered(entry, seen, [version]), word)
 
     def test_only_failures_are_said_to_fail_still(self):
         self.put("y.known", FILE.replace("kind: failure", "kind: should-be-refused"))
         self.read()
-        entries = known.load(self.folder.name)
+        x, y = known.load(self.folder.name)
         said = "1 known failure still fails, 0 no longer fail, 0 got no answer"
-        others = "of 1 other entries 0 stay, 0 ended, 1 got no answer"
-        told = observe.told_by_kind(observe.not_failures(entries), {"x"}, set(), {"y"})
-        self.assertEqual(told, f"{said}; {others}")
-        told = observe.told_by_kind(set(), set(), {"x"}, set())
+        told = observe.told_by_kind({x: "still fails", y: "no answer"})
+        self.assertEqual(told, f"{said}; of 1 other entries 1 got no answer")
+        told = observe.told_by_kind({x: "no longer fails"})
         self.assertEqual(told, "0 known failures still fail, 1 no longer fails, 0 got no answer")
+
+    def test_an_entry_is_settled_when_the_last_row_of_its_cases_has_come(self):
+        entry, said = self.read(), []
+        run = {"id": "r", "do": "run", "guards": "off", "targets": [{"build": "b"}] * 2}
+        other = WRONG.replace("s=200", "s=232")
+        live = observe.Live([entry], {entry: {WRONG, other}}, lambda *what: said.append(what[:2]))
+        report = observe.reader.FileReport("r.jsonl")
+
+        def take(line):
+            observe.reader.take(json.dumps(line).encode() + b"\n", report, live)
+
+        take({"run": run})
+        for case, device, more in (
+            (WRONG, "h", True),
+            (WRONG, "h", False),
+            (WRONG, "h", False),  # asked again
+            (other, "h", False),
+            (other, "s", False),
+        ):
+            take(answer("wrong", "9.20.0", case) | {"device": device, "build": "b", "more": more})
+        self.assertEqual(said, [])
+        take(answer("pass", "9.20.0") | {"device": "s", "build": "b"})
+        self.assertEqual(said, [(entry, "still fails")])
 
 
 class TheProjectsOwn(unittest.TestCase):

@@ -70,7 +70,7 @@ class Known(e2e.TestCase):
         done = self.check(self.home(CRASH.replace("seen: 9.26.0;", "seen: 9.8.0;")), e2e.OLD)
         self.assertStatus(done, 0)
         self.assertIn("+right: 9.20.0; h100-sxm (described), r.jsonl", done.out)
-        self.assertIn("no longer fails: ends", done.out)
+        self.assertIn("1/1 no longer fails: ends", done.out)
         right = "seen: 9.26.0; a report\nright: 9.27.0; a guess"
         wrong = self.check(self.home(CRASH.replace("seen: 9.26.0; a report", right)), e2e.NEW)
         self.assertStatus(wrong, 1)
@@ -175,14 +175,25 @@ class Known(e2e.TestCase):
         self.assertIn("  bwd-plan-segfault-b1-hq1-sq1 ", begins)
         self.assertIn(f"  {name} ", ends)
 
-    def test_a_check_lists_what_it_asked_and_counts_what_needs_a_gpu(self):
+    def test_a_check_lists_each_entry_when_it_was_asked_and_counts_what_needs_a_gpu(self):
         home = self.home()
         wrong = CRASH.replace("crash", "wrong").replace("ask: never\n", "")
         self.write("home/cases/known/wrong.known", wrong)
+        after = CRASH.replace("crash", "build_fail").replace("s.q=1\n", "s.q=64\n")
+        after = after.replace("ask: never\n", "").replace("s=1/", "s=64/").replace("s=2/", "s=4/")
+        self.write("home/cases/known/after.known", after)
         done = self.check(home, e2e.NEW)
-        self.assertIn("asking 1 entry: ends\n", done.err)
-        self.assertIn("still fails: ends: cuDNN ends the process.\n", done.out)
+        self.assertIn("asking 2 entries\n", done.err)
+        self.assertRegex(
+            done.out,
+            r"\A1/2 still fails: ends: cuDNN ends the process\.\n2/2 no longer fails: after: .*\n--- ",
+        )
         self.assertIn("0 got no answer; 1 needs a GPU (cuDNN 9.27.0)", done.out)
+        done = self.check(home, e2e.NEW, "wrong", "--json")
+        said = json.loads(done.out.splitlines()[0])
+        self.assertEqual(
+            (said["id"], said["answer"], said["why"]), ("wrong", "no answer", "it needs a GPU")
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from .options import INTERRUPTED, Failed
@@ -132,6 +133,14 @@ def asked(task, cases, *words):
     if status == INTERRUPTED or not record:
         raise Failed(status or 3)
     return status, record
+
+
+def new_record(name):
+    """A new file beside the records that the program makes."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    runs = Path(given if given[:1] == "/" else Path.home() / ".cache") / "facts/runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    return runs / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
 
 
 def say(record):

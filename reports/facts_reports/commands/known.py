@@ -1,7 +1,9 @@
 """`facts known CASE | list | show | check | propose | note`: the known failures on the command line."""
 
+import contextlib
 import json
 import sys
+import threading
 from pathlib import Path
 
 from ..known import known, knowledge, observe, pages, propose
@@ -159,34 +161,79 @@ def _words(args, *names):
     return args.words
 
 
+def _chosen(entries, args, described):
+    """(entries to ask, the words that name them): crashes come first."""
+    if args.words:
+        return [_find(entries, word.partition("/")[0]) for word in args.words], args.words
+    some = [e for e in entries if e.failures and e.groups and e.size != "big"]
+    has = {e.name: {v for f in e.failures for v in f.verdicts} for e in some}
+    if described:  # what a described device can show
+        some = [e for e in some if has[e.name] & set(known.DECIDED)]
+    # A case that hangs can disable the GPU, so those come last.
+    some.sort(key=lambda e: ("hang" in has[e.name], "crash" not in has[e.name]))
+    return some, [e.name for e in some]
+
+
+class _Said:
+    """Prints the answer of each entry, once, and again if it changes."""
+
+    def __init__(self, asked, args):
+        self.asked, self.is_json, self.words = asked, args.json, {}
+
+    def place(self, entry):
+        if entry not in self.asked:
+            return ""
+        return f"{self.asked.index(entry) + 1}/{len(self.asked)} "
+
+    def __call__(self, entry, word, rows):
+        if self.words.get(entry) == word:
+            return
+        self.words[entry] = word
+        why = observe.why_none(entry, rows) if word == "no answer" else ""
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)  # the bar of the run
+        if self.is_json:
+            said = {"id": entry.name, "title": entry.title, "kind": entry.kind, "answer": word}
+            print(json.dumps({**said, "why": why}, ensure_ascii=False), flush=True)
+            return
+        why = f" ({why})" if why else ""
+        print(
+            f"{self.place(entry)}{word}: {entry.name}: {_kind(entry)}{entry.title}{why}", flush=True
+        )
+
+
 def _ask(entries, args):
-    """(entries that are asked, record of their cases, which have guards off, and their controls). Described devices only decide and compile; a GPU runs
-    every engine."""
+    """(_Said, records) of the cases of entries, which have guards off, and their controls. Described devices only decide and compile; a GPU runs every
+    engine."""
     devices = asking.devices("known", args.device)
     described = asking.are_described(devices)
-    chosen = [_find(entries, word.partition("/")[0]) for word in args.words]
-    if chosen:
-        names = args.words
-    else:
-        chosen = [e for e in entries if e.failures and e.groups and e.size != "big"]
-        if described:  # what a described device can show
-            chosen = [
-                e for e in chosen if any(set(f.verdicts) & set(known.DECIDED) for f in e.failures)
-            ]
-        # A case that hangs can disable the GPU, so those come last.
-        has = {e.name: {v for f in e.failures for v in f.verdicts} for e in chosen}
-        chosen.sort(key=lambda e: ("hang" in has[e.name], "crash" not in has[e.name]))
-        names = [e.name for e in chosen]
-    print(
-        f"asking {text.count(len(chosen), 'entry', 'entries')}: {' '.join(names)}", file=sys.stderr
-    )
-    words = args.given("cudnn", "output", "jobs", "overwrite", "timeout", "pinned-only")
-    words += ["--device", devices, "--with", "engine=all", *(["--plan"] if described else [])]
-    _, record = asking.asked(
-        "decide" if described else "run", [f"regress/{name}" for name in names], *words
-    )
-    asking.say(record)
-    return chosen, [record]
+    chosen, names = _chosen(entries, args, described)
+    names = [f"regress/{name}" for name in names]
+    all_engines = ("--with", "engine=all")
+    cases = {e: set() for e in chosen}
+    for entry, name in zip(chosen, names):
+        cases[entry].update(asking.view("list", name, *all_engines).splitlines())
+    print(f"asking {text.count(len(chosen), 'entry', 'entries')}", file=sys.stderr)
+    words = args.given("cudnn", "jobs", "overwrite", "timeout", "pinned-only")
+    words += ["--device", devices, *all_engines, *(["--plan"] if described else [])]
+    path = Path(args.output or asking.new_record("known"))
+    before = path.open("rb").readline() if path.exists() else b""
+    said, ended = _Said(chosen, args), threading.Event()
+    live, report = observe.Live(entries, cases, said), reader.FileReport(path.name)
+
+    def listen():
+        for line in reader.follow(path, before, ended):
+            reader.take(line, report, live)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    try:
+        asking.asked("decide" if described else "run", names, *words, "-o", str(path))
+    finally:
+        ended.set()
+        listener.join()
+    asking.say(path)
+    return said, [path]
 
 
 def _rank(failure):
@@ -197,21 +244,32 @@ def _check(entries, args):
     records = [word for word in args.words if reader.is_record_name(word)]
     if records and len(records) < len(args.words):
         raise UsageError("check: give records, or names of failures, not both")
-    asked = entries
-    if not records:
-        asked, records = _ask(entries, args)
+    said, records = (_Said([], args), records) if records else _ask(entries, args)
     store = load(records)
     reader.warn(store.files, "facts known")
     doubts = []
     seen = observe.observe(entries, store, doubts)
     fresh, wrong = observe.news(seen)
-    versions = sorted(
-        {r["cudnn"] for _, r in store.rows("outcome<>'missing'") if r["cudnn"]}, key=known.number
-    )
-    _apply(
-        observe.proposals(fresh, " or ".join(Path(record).name for record in records)),
-        args.write,
-    )
+    rows = {}
+    for _, row in store.rows("outcome<>'missing'"):
+        rows.setdefault(row["group"].partition("/")[0], []).append(row)
+    versions = sorted({r["cudnn"] for some in rows.values() for r in some}, key=known.number)
+    answers = {e: observe.answered(e, seen, versions) for e in entries}
+    for entry in sorted(entries, key=lambda e: min(map(_rank, e.failures), default=())):
+        if entry in said.asked or entry.name in rows or answers[entry] in observe.WORDS[:2]:
+            said(entry, answers[entry] or "no answer", rows.get(entry.name, []))
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        _apply(
+            observe.proposals(fresh, " or ".join(Path(record).name for record in records)),
+            args.write,
+        )
+        need = sum(answers[e] == "no answer" and e not in said.words for e in entries)
+        is_part = args.words or not asking.are_described(asking.devices("known", args.device))
+        print(
+            observe.told_by_kind(said.words)
+            + ("" if is_part or not need else f"; {text.count(need, 'needs', 'need')} a GPU")
+            + (f" (cuDNN {', '.join(versions)})" if versions else "")
+        )
     for one in wrong:
         print(
             f"cases/known/{one.failure.entry.name}.known:{one.failure.line}: cuDNN {one.version} on {one.device} "
@@ -233,19 +291,6 @@ def _check(entries, args):
                 f"{one.failure.name}: suspected on {one.device}, and cuDNN {one.version} {'fails' if one.fails else 'is right'} there: move the architecture in the file",
                 file=sys.stderr,
             )
-    fails, right, unasked = observe.summary(asked, seen, versions)
-    for entry in sorted(asked, key=lambda e: min(map(_rank, e.failures), default=())):
-        for word, names in (("still fails", fails), ("no longer fails", right)):
-            if entry.name in names:
-                print(f"{word}: {entry.name}: {_kind(entry)}{entry.title}")
-    if asked is not entries and unasked:
-        print("no answer: " + " ".join(sorted(unasked)))
-    need = sum(map(len, observe.summary(entries, seen, versions))) - len(fails | right | unasked)
-    print(
-        observe.told_by_kind(observe.not_failures(entries), fails, right, unasked)
-        + (f"; {text.count(need, 'needs a GPU', 'need a GPU')}" if need and not args.words else "")
-        + (f" (cuDNN {', '.join(versions)})" if versions else "")
-    )
     if wrong:
         return FINDINGS
     return OK if store.complete() else INCOMPLETE

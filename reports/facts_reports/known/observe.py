@@ -1,15 +1,17 @@
 """What records show of the known failures: new observations, as edits to the files in cases/known."""
 
 import difflib
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..read import predicate, text
+from ..read import predicate, reader, text
 from ..read.vocabulary import is_good
 from .expectations import row_get
 from .known import DECIDED, number
 
 _NO_ANSWER = ("missing", "inconclusive")
+WORDS = ("still fails", "no longer fails", "no answer", "is right, as its file says")
 
 
 @dataclass
@@ -168,38 +170,84 @@ def diff(changes):
     return "\n".join(out) + ("\n" if out else "")
 
 
-def summary(entries, seen, versions):
-    """(still fail, no longer fail, got no answer): names of entries that the files expect to fail in one of `versions`."""
-    expected = {
-        e.name for e in entries for f in e.failures for v in versions if f.shows and holds(f, v)
-    }
-    seen = [s for s in seen if s.version in versions]
-    fails = {s.failure.entry.name for s in seen if s.fails}
-    good = (s for s in seen if not s.fails and not s.suspected and holds(s.failure, s.version))
-    right = {s.failure.entry.name for s in good} - fails
-    return fails, right, expected - fails - right
+def answered(entry, seen, versions):
+    """What rows of these versions say of an entry: one of WORDS; "": nothing, and its file expects nothing."""
+    own = [s for s in seen if s.failure.entry.name == entry.name and s.version in versions]
+    if any(s.fails for s in own):
+        return "still fails"
+    if any(not s.suspected and holds(s.failure, s.version) for s in own):
+        return "no longer fails"
+    due = any(f.shows and holds(f, v) for f in entry.failures for v in versions)
+    return "no answer" if due else "is right, as its file says" if own else ""
 
 
-def told(fails, right, unasked):
+def why_none(entry, rows):
+    """Why its rows give no answer."""
+    if any(f.fields["verdict"].endswith("?") for f in entry.failures):
+        return "it shows only in some runs"
+    needs = not any(set(f.verdicts) & set(DECIDED) for f in entry.failures)
+    if rows and needs and all(r["grade"] != "measured" for r in rows):
+        return "it needs a GPU"
+    said = Counter(
+        ": ".join(filter(None, (r["verdict"], text.line(r["reason"].get("text") or "", 120))))
+        for r in rows
+    ).most_common(1)
+    return f"{said[0][1]:,} of {text.count(len(rows), 'row')} {said[0][0]}" if said else "no row"
+
+
+def told(words):
+    """How many of these entries ended with which of WORDS."""
+    still, gone, unasked, right = map(words.count, WORDS)
     return (
-        f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, "
-        f"{len(right):,} no longer {'fails' if len(right) == 1 else 'fail'}, {len(unasked):,} got no answer"
+        f"{text.count(still, 'known failure still fails', 'known failures still fail')}, "
+        f"{gone:,} no longer {'fails' if gone == 1 else 'fail'}, {unasked:,} got no answer"
+        + f", {right:,} {'is' if right == 1 else 'are'} right, as the file says"
+        * bool(right)
     )
 
 
-def told_by_kind(others, *groups):
-    """The counts of failures, then those of `others`: the entries that are none (docs/known.md, kinds)."""
-    still, gone, unasked = (len(set(names) & others) for names in groups)
-    said = told(*(set(names) - others for names in groups))
-    if count := still + gone + unasked:
-        said += f"; of {count:,} other entries {still:,} stay, {gone:,} ended, {unasked:,} got no answer"
+def told_by_kind(words):
+    """The counts of failures, then those of the entries that are none (docs/known.md, kinds). {entry: one of WORDS}"""
+    others = [word for entry, word in words.items() if not entry.is_failure]
+    said = told([word for entry, word in words.items() if entry.is_failure])
+    if others:
+        counts = (others.count(word) for word in WORDS)
+        said += f"; of {len(others):,} other entries " + ", ".join(
+            f"{n:,} {how}"
+            for n, how in zip(counts, ("stay", "ended", "got no answer", "are right"))
+            if n
+        )
     return said
 
 
-def not_failures(entries):
-    """The names and links of entries that are no failures of cuDNN."""
-    found = {True: set(), False: set()}
-    for entry in entries:
-        links = {f.link for f in entry.failures}
-        found[entry.is_failure] |= {entry.name, entry.link, *links}
-    return found[False] - found[True]
+class Live(reader.Sink):
+    """The rows of a record that is being written. `settled(entry, answer, rows)` is called when the last row of an entry's own cases has come."""
+
+    def __init__(self, every, cases, settled):
+        self.every, self.cases, self.settled = every, cases, settled  # {entry: its cases}
+        self.runs, self.kept, self.ended, self.targets = {}, {}, set(), 0
+
+    def note(self, word, value):
+        if word == "run":
+            self.runs[str(value.get("id"))] = value
+            self.targets = len(text.objects(value, "targets"))
+
+    def add_row(self, row):
+        case = row["case"]
+        self.kept.setdefault(case, []).append(row)
+        pair = (case, row["build"], row["device"])
+        if row.get("more") or pair in self.ended:
+            return
+        self.ended.add(pair)
+        for entry, own in self.cases.items():
+            if case in own and self._left(own) == 0:
+                self._settle(entry, [row for case in own for row in self.kept[case]])
+
+    def _left(self, own):
+        return len(own) * self.targets - sum(pair[0] in own for pair in self.ended)
+
+    def _settle(self, entry, rows):
+        self.rows = lambda *_, **__: enumerate(rows)  # what observe() asks of a store
+        seen = observe(self.every, self)
+        versions = {row["cudnn"] for row in rows}
+        self.settled(entry, answered(entry, seen, versions) or "no answer", rows)

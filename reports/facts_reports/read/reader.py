@@ -1,5 +1,6 @@
 """Records into SQLite. A record from elsewhere is data: bounded, cleaned, counted, never executed or followed."""
 
+import contextlib
 import gzip
 import json
 import lzma
@@ -143,7 +144,7 @@ def read_file(path, store):
         most = PACKED * path.stat().st_size + PACKED_LEAST if packed else FILE_LIMIT
         with _open(path) as stream:
             for line in lines(stream, report, min(FILE_LIMIT, most)):
-                _take(line, report, store)
+                take(line, report, store)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         report.refuse(f"packed data ends or breaks here ({text.line(str(error), 100)})")
     except OSError as error:
@@ -156,7 +157,8 @@ _decode = json.JSONDecoder(
 ).decode
 
 
-def _take(line, report, store):
+def take(line, report, store):
+    """Gives a line of a record to a sink."""
     try:
         item = _decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
@@ -233,6 +235,21 @@ def normal_row(item):
         if not isinstance(row.get(name), kind):
             row[name] = kind()
     return row, ""
+
+
+def follow(path, before, ended):
+    """The lines of a record that another process writes, once its first line is not `before`, until the event `ended`."""
+    at, is_last = 0, False
+    while not is_last:
+        is_last = ended.wait(0.3)
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            if at == 0 and file.readline() == before:
+                continue
+            file.seek(at)
+            for line in file:
+                if line.endswith(b"\n"):
+                    at += len(line)
+                    yield line
 
 
 def is_record_name(word):
