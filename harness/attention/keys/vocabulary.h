@@ -14,7 +14,7 @@
     X(GAUSS, "gauss") X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle")               \
     X(NEGLSE, "neglse") X(STAIR_UP, "stair_up") X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") \
     X(OFFSET_K, "offset_k") X(OFFSET_V, "offset_v") X(SPARSE_INT, "sparse_int") X(UNIP, "unip") \
-    X(AMAX_PLANT, "amax_plant") X(HUGELOGIT, "hugelogit")
+    X(AMAX_PLANT, "amax_plant") X(HUGELOGIT, "hugelogit") X(HUGEGRAD, "hugegrad")
 #define AS_ENUM(symbol, word) FACTS_FILL_##symbol,
 typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
 #undef AS_ENUM
@@ -29,11 +29,11 @@ typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 
 /* The contents of a bias, in the order of the list: ordinary values; 0; a mask of 1, or a bias of 0; 0 or -inf at random (key 0
  * always 0); 0, with some rows of -inf; 0 inside the window L:R (top-left) and -inf outside; -inf everywhere; 0 or the lowest
- * finite number of the type (key 0 always 0). A boolean mask has 1 for 0, and 0 for -inf. */
+ * finite number of the type (key 0 always 0); 0, with some rows of -20000. A boolean mask has 1 for 0, and 0 for -inf. */
 #define FACTS_BIAS_FILL_LIST(X)                                                     \
     X(RANDN, "randn") X(ZERO, "zero") X(ALL_TRUE, "all_true") X(RANDOM, "random")   \
     X(ROWS_MASKED, "rows_masked") X(WINDOW, "window:L:L") X(MINUS_INF, "minus_inf") \
-    X(FINITE_MIN, "finite_min")
+    X(FINITE_MIN, "finite_min") X(ROWS_LOW, "rows_low")
 #define AS_ENUM(symbol, word) FACTS_BIAS_##symbol,
 typedef enum facts_bias_fill { FACTS_BIAS_FILL_LIST(AS_ENUM) FACTS_BIAS_FILL_COUNT } facts_bias_fill;
 #undef AS_ENUM
@@ -70,9 +70,9 @@ typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 
 /* The contents of a page table, of a block mask, and of fp8 scales. */
 #define FACTS_TABLE_LIST(X)                                                                                                        \
-    X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
+    X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed") X(UNFILLED, "unfilled")
 #define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")
-#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd") X(LARGE, "large")
+#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd") X(LARGE, "large") X(TIGHT, "tight")
 #define AS_ENUM(symbol, word) FACTS_TABLE_##symbol,
 typedef enum facts_table { FACTS_TABLE_LIST(AS_ENUM) FACTS_TABLES } facts_table;
 #undef AS_ENUM

@@ -196,7 +196,8 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     r->out->bias_fill = (facts_bias_fill)facts_key_place(r->c, FACTS_KEY_BIAS_FILL);
     read_parameters(r->c, FACTS_KEY_BIAS_FILL, r->out->bias_parameter);
     bool numbers = r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO ||
-                   r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
+                   r->out->bias_fill == FACTS_BIAS_FINITE_MIN ||
+                   r->out->bias_fill == FACTS_BIAS_ROWS_LOW;
     if (boolean && numbers)
         return facts_resolve_bad(r, FACTS_KEY_BIAS_FILL,
                                  "a boolean mask holds no numbers; want random, rows_masked, "

@@ -65,8 +65,13 @@ static void fill_table(const facts_problem *p, facts_array_id id, void *out)
     memset(out, 0, facts_array_bytes(array));
     for (int64_t b = 0; b < p->ask.batch; b++) {
         int64_t count = p->ask.packed_table ? facts_pages_of_entry(p, of, b) : table;
-        for (int64_t n = 0; n < count; n++)
-            put_integer(array, out, at++, facts_page_of(p, of, b, n));
+        const int64_t used =
+            p->table == FACTS_TABLE_UNFILLED ? facts_pages_of_entry(p, of, b) : count;
+        for (int64_t n = 0; n < count; n++) /* as vLLM's: what no length reaches is no page */
+            put_integer(array, out, at++,
+                        n < used      ? facts_page_of(p, of, b, n)
+                        : (n + b) % 2 ? -1
+                                      : INT64_C(1) << 30);
     }
 }
 

@@ -240,6 +240,8 @@ static void make_summed(facts_recipe *r, const facts_problem *problem, bool valu
         r->element = FACTS_ELEMENT_MEAN;
     if (problem->fill == FACTS_FILL_AMAX_PLANT)
         make_plant(r, problem, false);
+    if (problem->fill == FACTS_FILL_HUGEGRAD && !value)
+        make_scaled(r, 0x1p14);
 }
 
 static void shape_recipe(facts_recipe *r, const facts_tensor *t)

@@ -17,6 +17,7 @@ static void make_bias(facts_recipe *r, const facts_problem *p)
         [FACTS_BIAS_ROWS_MASKED] = FACTS_ELEMENT_HIDDEN_ROW,
         [FACTS_BIAS_WINDOW] = FACTS_ELEMENT_BAND,
         [FACTS_BIAS_FINITE_MIN] = FACTS_ELEMENT_HIDDEN,
+        [FACTS_BIAS_ROWS_LOW] = FACTS_ELEMENT_HIDDEN_ROW,
         [FACTS_BIAS_ALL_TRUE] = FACTS_ELEMENT_CONSTANT,
         [FACTS_BIAS_MINUS_INF] = FACTS_ELEMENT_CONSTANT,
     };
@@ -25,6 +26,7 @@ static void make_bias(facts_recipe *r, const facts_problem *p)
     r->element = elements[p->bias_fill];
     r->hidden = mask                                    ? 0.0
                 : p->bias_fill == FACTS_BIAS_FINITE_MIN ? -facts_dtype_max(r->dtype)
+                : p->bias_fill == FACTS_BIAS_ROWS_LOW   ? -20000.0
                                                         : -INFINITY;
     r->shown = p->bias_fill == FACTS_BIAS_MINUS_INF ? r->hidden : mask ? 1.0 : 0.0;
     r->left = p->bias_parameter[0];

@@ -2,11 +2,14 @@
 
 #include <math.h>
 
+/* Outputs of ordinary values are then near what their type holds. */
+#define TIGHTER 100.0
+
 /* Scales of fp8. Odd scales are all different, and neither 1 nor powers of two. A scale times its
  * descale is not 1, except for O, because a backward reads O as its own forward wrote it. S's scale
  * is a number of both types: P is 1 for the largest key of a row, and the cast of another number
  * would have the same relative error in every row. Large: P scaled to half of what its type holds,
- * so that an exponential above 2 saturates; the rest is odd. */
+ * so that an exponential above 2 saturates; the rest is odd. Tight: the largest outputs saturate. */
 static double scale_of(const facts_problem *p, facts_array_id id)
 {
     static const struct {
@@ -25,11 +28,14 @@ static double scale_of(const facts_problem *p, facts_array_id id)
         return most;
     if (p->scales == FACTS_SCALES_LARGE && id == FACTS_ARRAY_DESCALE_S)
         return 1.09 / most;
+    const bool stored = id == FACTS_ARRAY_SCALE_O || id == FACTS_ARRAY_SCALE_DQ ||
+                        id == FACTS_ARRAY_SCALE_DK || id == FACTS_ARRAY_SCALE_DV;
+    const double tight = p->scales == FACTS_SCALES_TIGHT && stored ? TIGHTER * most / 224.0 : 1.0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].id == id)
             return p->scales == FACTS_SCALES_UNIT   ? 1.0
                    : p->scales == FACTS_SCALES_POW2 ? rows[i].pow2
-                                                    : rows[i].odd;
+                                                    : rows[i].odd * tight;
     return 1.0;
 }
 
