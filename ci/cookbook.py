@@ -40,11 +40,8 @@ def run(command):
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
     if done.returncode in NO_ANSWER or done.returncode < 0 or not done.stdout.strip():
         raise subprocess.CalledProcessError(done.returncode, command)
-    shown = re.sub(
-        r"\d{4}-\d\d-\d\dT[\d:]{8}Z",
-        "(time)",
-        re.sub(r"\S+/facts/runs/\S+\.jsonl", "RECORD", done.stdout),
-    )
+    shown = re.sub(r"\S+/facts/runs/\S+\.jsonl", "RECORD", done.stdout)
+    shown = re.sub(r"\d{4}-\d\d-\d\dT[\d:]{8}Z", "(time)", shown)
     return "\n".join(line.rstrip() for line in shown.split("\n") if not line.startswith("record: "))
 
 
@@ -62,11 +59,8 @@ def needs(command):
     words = shlex.split(command)
     if any(word.endswith((".jsonl", ".jsonl.xz")) and (HOME / word).is_file() for word in words):
         return set()
-    given = [
-        words[i + 1]
-        for i, word in enumerate(words[:-1])
-        if word in ("--cudnn", "--baseline", "--candidate")
-    ]
+    options = ("--cudnn", "--baseline", "--candidate")
+    given = [value for word, value in zip(words, words[1:]) if word in options]
     return {version.split("-")[0] for value in given for version in value.split(",")}
 
 
@@ -89,15 +83,10 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--check", action="store_true", help="print no page; exit 1 when one would change"
-    )
-    parser.add_argument(
-        "--cudnn",
-        metavar="V,V",
-        type=lambda text: set(text.split(",")),
-        help="leave commands as they are that need another version",
-    )
+    said = "print no page; exit 1 when one would change"
+    parser.add_argument("--check", action="store_true", help=said)
+    said = "leave commands as they are that need another version"
+    parser.add_argument("--cudnn", metavar="V,V", help=said)
     parser.add_argument("pages", nargs="+", metavar="PAGE", type=Path)
     options = parser.parse_args()
     if not options.check and len(options.pages) > 1:
@@ -113,7 +102,7 @@ def main():
             print(f"{page}: no command in it", file=sys.stderr)
             return 2
         try:
-            after = renew(before, only=options.cudnn)
+            after = renew(before, only=options.cudnn and set(options.cudnn.split(",")))
         except subprocess.CalledProcessError as failed:  # the command has printed the reason
             print(f"{page}: exit {failed.returncode}: {failed.cmd}", file=sys.stderr)
             return failed.returncode if failed.returncode > 0 else 3
@@ -121,15 +110,10 @@ def main():
             sys.stdout.write(after)
         elif after != before:
             stale = 1
-            print(
-                f"{page}: is not what its commands print; python3 ci/cookbook.py {page} >NEW",
-                file=sys.stderr,
-            )
-            sys.stderr.writelines(
-                difflib.unified_diff(
-                    before.splitlines(True), after.splitlines(True), "page", "now", n=1
-                )
-            )
+            said = f"is not what its commands print; python3 ci/cookbook.py {page} >NEW"
+            print(f"{page}: {said}", file=sys.stderr)
+            both = before.splitlines(True), after.splitlines(True)
+            sys.stderr.writelines(difflib.unified_diff(*both, "page", "now", n=1))
     return stale
 
 

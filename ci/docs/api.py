@@ -54,9 +54,8 @@ def paragraphs(text):
             continue
         bare = re.sub(r'/\*.*?\*/|"[^"]*"', "", line)
         comment = "/*" in bare or (comment and "*/" not in bare)
-        depth += (
-            0 if comment or re.match(r'extern "C"|\}$', line) else bare.count("{") - bare.count("}")
-        )
+        if not comment and not re.match(r'extern "C"|\}$', line):
+            depth += bare.count("{") - bare.count("}")
         lines.append(line)
     if lines:
         yield lines
@@ -78,15 +77,9 @@ def prose(comment):
 
     def flush():
         if item:
-            out.append(
-                textwrap.fill(
-                    " ".join(" ".join(item).split()),
-                    118,
-                    subsequent_indent="  " if item[0].startswith("- ") else "",
-                    break_long_words=False,
-                    break_on_hyphens=False,
-                )
-            )
+            how = {"break_long_words": False, "break_on_hyphens": False}
+            how["subsequent_indent"] = "  " * item[0].startswith("- ")
+            out.append(textwrap.fill(" ".join(" ".join(item).split()), 118, **how))
         item.clear()
 
     for line in comment.split("\n"):
@@ -104,11 +97,8 @@ def prose(comment):
             flush()
             out.append("")
         else:
-            item.append(
-                line.strip().replace("<", "\\<").replace("*", "\\*")
-                if "`" not in line
-                else line.strip()
-            )
+            plain = line.strip()
+            item.append(plain if "`" in line else plain.replace("<", "\\<").replace("*", "\\*"))
     flush()
     return "\n".join(out).strip("\n")
 
@@ -121,13 +111,8 @@ def names(code):
         r"|^[a-z].*?\b(fattn_\w+)\(|^#define (FATTN_\w+)",
         bare,
     )
-    return list(
-        dict.fromkeys(
-            next(filter(None, group))
-            for group in found
-            if not next(filter(None, group)).endswith("_")
-        )
-    )
+    found = ["".join(group) for group in found]  # one of them is not empty
+    return [name for name in dict.fromkeys(found) if not name.endswith("_")]
 
 
 def header(path):
@@ -161,17 +146,13 @@ def documented(node, depth=0):
         )
     else:
         yield from (f"{pad}@{ast.unparse(one)}" for one in node.decorator_list if depth)
-        head = textwrap.wrap(
-            f"def {node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns or ast.Constant(None))}:",
-            118 - len(pad),
-            subsequent_indent=" " * 8,
-        )
+        returns = ast.unparse(node.returns or ast.Constant(None))
+        head = f"def {node.name}({ast.unparse(node.args)}) -> {returns}:"
+        head = textwrap.wrap(head, 118 - len(pad), subsequent_indent=" " * 8)
         yield from (pad + line for line in head)
     if text := ast.get_docstring(node):
-        yield from (
-            pad + "    " + line if line else ""
-            for line in (f'"""{text}' + ('\n"""' if "\n" in text else '"""')).split("\n")
-        )
+        lines = ('"""' + text + "\n" * ("\n" in text) + '"""').split("\n")
+        yield from (f"{pad}    {line}" if line else "" for line in lines)
     for part in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(part, ast.AnnAssign):
             yield f"{pad}    {ast.unparse(part)}"
@@ -181,23 +162,16 @@ def documented(node, depth=0):
 
 def python():
     """The page of the Python module: functions, then classes."""
-    trees = [
-        ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / MODULE).glob("*.py"))
-    ]
-    top = ast.parse((ROOT / MODULE / "__init__.py").read_text(encoding="utf-8"))
+    paths = sorted((ROOT / MODULE).glob("*.py"))
+    trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    top, nodes = trees["__init__"], {}
+    for node in reversed([node for tree in trees.values() for node in tree.body]):
+        nodes[getattr(node, "name", "")] = node
     names_ = next(ast.literal_eval(node.value) for node in top.body if isinstance(node, ast.Assign))
     parts = [PYTHON, "## fattn\n", f"```text\n{ast.get_docstring(top)}\n```\n"]
     for name in sorted(names_, key=lambda name: name != name.lower()):
-        node = next(
-            (node for tree in trees for node in tree.body if getattr(node, "name", "") == name),
-            None,
-        )
-        if node:
-            text = "\n".join(documented(node))
-        else:
-            text = ast.get_docstring(
-                ast.parse((ROOT / MODULE / f"{name}.py").read_text(encoding="utf-8"))
-            )
+        node = nodes.get(name)
+        text = "\n".join(documented(node)) if node else ast.get_docstring(trees[name])
         parts.append(f"### `{name}`\n\n```{'python' if node else 'text'}\n{text}\n```\n")
     return "\n".join(parts)
 

@@ -46,13 +46,9 @@ def debian_version(folder, package):
     changes = folder / "usr/share/doc" / package / "changelog.Debian.gz"
     if changes.exists():
         return re.search(r"\((.*?)\)", gzip.decompress(changes.read_bytes()).decode())[1]
+    command = ["dpkg-query", "-W", "-f", "${Version}", package]
     try:
-        asked = subprocess.run(
-            ["dpkg-query", "-W", "-f", "${Version}", package],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return None
     return asked.stdout.strip() or None
@@ -61,18 +57,14 @@ def debian_version(folder, package):
 def linked(build):
     """Archives of others that the programs are linked with."""
     steps = (build / "build.ninja").read_text()
-    found = {
-        pathlib.Path(path).name
-        for path in re.findall(r"(?<=\s)(/?[\w./+-]*(?:/lib|sysroot)[\w./+-]*\.a)\b", steps)
-        if "/" in path
-    }
+    paths = re.findall(r"(?<=\s)(/?[\w./+-]*(?:/lib|sysroot)[\w./+-]*\.a)\b", steps)
+    found = {pathlib.Path(path).name for path in paths if "/" in path}
     # What the build makes, made or not: tests may be configured and not built.
     made = re.findall(r"^build ([^:|]*\.a)\b", steps, re.M)
     ours = {pathlib.Path(path).name for paths in made for path in paths.split()}
     if unknown := found - ours - set(LINKED):
-        raise SystemExit(
-            f"sbom: {', '.join(sorted(unknown))}: linked in, and sbom.py does not know the licence"
-        )
+        names = ", ".join(sorted(unknown))
+        raise SystemExit(f"sbom: {names}: linked in, and sbom.py does not know the licence")
     return sorted(found & set(LINKED))
 
 
@@ -89,13 +81,8 @@ def package(name, version, licence, reference=None):
     if version:
         out["versionInfo"] = version
     if reference and version:
-        out["externalRefs"] = [
-            {
-                "referenceCategory": "PACKAGE-MANAGER",
-                "referenceType": "purl",
-                "referenceLocator": f"pkg:{reference}@{version}",
-            }
-        ]
+        about = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl"}
+        out["externalRefs"] = [{**about, "referenceLocator": f"pkg:{reference}@{version}"}]
     return out
 
 
@@ -105,89 +92,54 @@ def contents(build, tree, relinked, openmp):
     if compiler := re.search(r"/(\d+)/libgomp\.a", (build / "build.ninja").read_text()):
         names.append((f"libgcc-{compiler[1]}-dev", GCC))
     for name, licence in names:
-        yield (
-            package(name, debian_version(build / "sysroot", name), licence, f"deb/debian/{name}"),
-            "STATIC_LINK",
-        )
+        version = debian_version(build / "sysroot", name)
+        yield package(name, version, licence, f"deb/debian/{name}"), "STATIC_LINK"
     if openmp:
-        yield (
-            {
-                **package(
-                    "libgomp1", debian_version(openmp, "libgomp1"), GCC, "deb/debian/libgomp1"
-                ),
-                "SPDXID": "SPDXRef-libgomp1-shared",
-            },
-            "DYNAMIC_LINK",
-        )
+        version = debian_version(openmp, "libgomp1")
+        part = package("libgomp1", version, GCC, "deb/debian/libgomp1")
+        yield {**part, "SPDXID": "SPDXRef-libgomp1-shared"}, "DYNAMIC_LINK"
     for folder, (name, licence) in PYTHON.items():
         if (tree / "reports" / folder).is_dir():
-            yield (
-                package(name, pinned(name, "ci/requirements.txt"), licence, f"pypi/{name.lower()}"),
-                "CONTAINS",
-            )
-    if relinked:
-        yield (
-            package(
-                "ziglang",
-                pinned("ziglang", "ci/package/requirements-relink.txt"),
-                "MIT",
-                "pypi/ziglang",
-            ),
-            "STATIC_LINK",
-        )  # its compiler-rt
+            version = pinned(name, "ci/requirements.txt")
+            yield package(name, version, licence, f"pypi/{name.lower()}"), "CONTAINS"
+    if relinked:  # its compiler-rt
+        version = pinned("ziglang", "ci/package/requirements-relink.txt")
+        yield package("ziglang", version, "MIT", "pypi/ziglang"), "STATIC_LINK"
+
+
+def relation(one, how, other):
+    return {"spdxElementId": one, "relationshipType": how, "relatedSpdxElement": other}
 
 
 def document(build, tree, relinked=False, openmp=None):
     """The text of the file. `openmp`: the folder of packages from which OpenMP was copied."""
     version = re.search(r"^project\(facts VERSION ([0-9.]+)", read("CMakeLists.txt"), re.M)[1]
-    seconds = int(
-        os.environ.get("SOURCE_DATE_EPOCH")
-        or subprocess.run(
-            ["git", "-C", HOME, "log", "-1", "--format=%ct"],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
-        or 0
-    )
+    git = ["git", "-C", HOME, "log", "-1", "--format=%ct"]
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    if not seconds:
+        seconds = subprocess.run(git, capture_output=True, text=True, check=False).stdout
+    made = datetime.datetime.fromtimestamp(int(seconds or 0), datetime.timezone.utc)
     parts = list(contents(build, tree, relinked, openmp))
     program = package("facts", version, "Apache-2.0")
-    digest = hashlib.sha256(json.dumps([version, parts, seconds]).encode()).hexdigest()
-    return (
-        json.dumps(
-            {
-                "spdxVersion": "SPDX-2.3",
-                "dataLicense": "CC0-1.0",
-                "SPDXID": "SPDXRef-DOCUMENT",
-                "name": f"facts-{version}",
-                "documentNamespace": f"https://facts-project.example/spdx/facts-{version}-{digest[:16]}",
-                "creationInfo": {
-                    "created": datetime.datetime.fromtimestamp(
-                        seconds, datetime.timezone.utc
-                    ).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "creators": [f"Tool: sbom.py-{version}"],
-                },
-                "packages": [program, *(part for part, _ in parts)],
-                "relationships": [
-                    {
-                        "spdxElementId": "SPDXRef-DOCUMENT",
-                        "relationshipType": "DESCRIBES",
-                        "relatedSpdxElement": program["SPDXID"],
-                    },
-                    *(
-                        {
-                            "spdxElementId": program["SPDXID"],
-                            "relationshipType": how,
-                            "relatedSpdxElement": part["SPDXID"],
-                        }
-                        for part, how in parts
-                    ),
-                ],
-            },
-            indent=1,
-        )
-        + "\n"
-    )
+    hashed = json.dumps([version, parts, int(seconds or 0)]).encode()
+    digest = hashlib.sha256(hashed).hexdigest()[:16]
+    said = {
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"facts-{version}",
+        "documentNamespace": f"https://facts-project.example/spdx/facts-{version}-{digest}",
+        "creationInfo": {
+            "created": made.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "creators": [f"Tool: sbom.py-{version}"],
+        },
+        "packages": [program, *(part for part, _ in parts)],
+        "relationships": [
+            relation("SPDXRef-DOCUMENT", "DESCRIBES", program["SPDXID"]),
+            *(relation(program["SPDXID"], how, part["SPDXID"]) for part, how in parts),
+        ],
+    }
+    return json.dumps(said, indent=1) + "\n"
 
 
 def main():
@@ -197,9 +149,8 @@ def main():
     for name in ("build", "tree", "out"):
         parser.add_argument(name, type=pathlib.Path)
     given = parser.parse_args()
-    given.out.write_text(
-        document(given.build, given.tree, given.relinked, given.openmp), encoding="utf-8"
-    )
+    said = document(given.build, given.tree, given.relinked, given.openmp)
+    given.out.write_text(said, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -84,9 +84,8 @@ def fail(text):
 
 
 def run(*command):
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False
-    )
+    words = list(map(str, command))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         fail(f"{' '.join(map(str, command[-3:]))}: {(done.stderr or done.stdout).strip()}")
     return done.stdout.strip()
@@ -96,17 +95,8 @@ def stage(build, at, glibc):
     """The wheel's files as a folder. Returns the platform that they need: "manylinux_2_28_x86_64"."""
     if not (build / "CMakeCache.txt").exists():
         fail(f"{build} is no build folder; run ./facts setup once")
-    run(
-        "cmake",
-        "--build",
-        build,
-        "--target",
-        "facts",
-        "facts-worker",
-        "facts-self",
-        "nullcuda",
-        "fattn_shared",
-    )
+    targets = "facts facts-worker facts-self nullcuda fattn_shared"
+    run("cmake", "--build", build, "--target", *targets.split())
     tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
@@ -120,11 +110,8 @@ def stage(build, at, glibc):
     (tree / "facts").unlink()  # a link; the entry point stands for it
     (at / NAME / "__init__.py").write_text(LAUNCHER)
     (at / NAME / "__main__.py").write_text("from . import main\n\nmain()\n")
-    binaries = [
-        path
-        for path in sorted(at.rglob("*"))
-        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"
-    ]
+    files = [path for path in sorted(at.rglob("*")) if path.is_file()]
+    binaries = [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
     # which lies beside the library
     if foreign := set(bundle("foreign_libraries", *binaries).split()) - {"libgomp.so.1"}:
         fail(f"not relocatable: {', '.join(sorted(foreign))} is needed")
@@ -158,10 +145,9 @@ def describe(at, tag, version, listed):
 
 def pack(at, info, out):
     """Sorted names, one time for all, and only the two modes that pip knows."""
-    seconds = int(
-        os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", HOME, "log", "-1", "--format=%ct")
-    )
-    when = max(time.gmtime(seconds)[:6], (1980, 1, 1, 0, 0, 0))
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    seconds = epoch or run("git", "-C", HOME, "log", "-1", "--format=%ct")
+    when = max(time.gmtime(int(seconds))[:6], (1980, 1, 1, 0, 0, 0))
     record = []
     with zipfile.ZipFile(out, "w") as wheel:
 
@@ -174,10 +160,8 @@ def pack(at, info, out):
         for path in sorted(path for path in at.rglob("*") if path.is_file()):
             name, content = path.relative_to(at).as_posix(), path.read_bytes()
             add(name, content, os.access(path, os.X_OK))
-            digest = (
-                base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-            )
-            record.append(f"{name},sha256={digest},{len(content)}\n")
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+            record.append(f"{name},sha256={digest.rstrip('=')},{len(content)}\n")
         listed = f"{info.name}/RECORD"
         add(listed, "".join(record) + f"{listed},,\n")
 
@@ -185,31 +169,24 @@ def pack(at, info, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", dest="out", type=pathlib.Path, required=True, metavar="FOLDER")
-    parser.add_argument(
-        "--build", type=pathlib.Path, default=HOME / "build/release", metavar="FOLDER"
-    )
+    release = HOME / "build/release"
+    parser.add_argument("--build", type=pathlib.Path, default=release, metavar="FOLDER")
     parser.add_argument("--glibc", default="2.28", metavar="X.Y")
     given = parser.parse_args()
-    version = re.search(
-        r"^project\(facts VERSION ([0-9.]+)", (HOME / "CMakeLists.txt").read_text(), re.M
-    )[1]
+    lists = (HOME / "CMakeLists.txt").read_text()
+    version = re.search(r"^project\(facts VERSION ([0-9.]+)", lists, re.M)[1]
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
         build, glibc = given.build.resolve(), "" if given.glibc == "native" else given.glibc
         platform = stage(build, at, glibc)
-        openmp = (
-            build.parent / f"openmp-{platform.split('_', 3)[3]}" if glibc else pathlib.Path("/")
-        )
+        openmp = pathlib.Path("/")
+        if glibc:
+            openmp = build.parent / f"openmp-{platform.split('_', 3)[3]}"
         tag = f"py3-none-{platform}"
         out = given.out / f"{NAME}-{version}-{tag}.whl"
-        pack(
-            at,
-            describe(
-                at, tag, version, sbom.document(build, at / NAME / "tree", bool(glibc), openmp)
-            ),
-            out,
-        )
+        listed = sbom.document(build, at / NAME / "tree", bool(glibc), openmp)
+        pack(at, describe(at, tag, version, listed), out)
     print(out)
 
 

@@ -18,9 +18,8 @@ SUBJECT = "cudnn sm build backend grade verdict engine config class".split()
 @lru_cache(maxsize=1)
 def key_table():
     """The table of the program that called (FACTS_KEYS), or that of attention."""
-    text = os.environ.get("FACTS_KEYS") or (Path(__file__).parent / "keys.json").read_text(
-        encoding="utf-8"
-    )
+    of_attention = Path(__file__).with_name("keys.json")
+    text = os.environ.get("FACTS_KEYS") or of_attention.read_text(encoding="utf-8")
     rows = json.loads(text)
     for before, key, default, is_number in _RETIRED:
         for place in [i for i, row in enumerate(rows, 1) if row["key"] == before]:
@@ -54,22 +53,15 @@ def parts():
 
 
 def query_keys():
-    return (
-        list(defaults())
-        + list(parts())
-        + [k for k in SUBJECT if k not in defaults()]
-        + ["device", "case"]
-    )
+    own = [key for key in SUBJECT if key not in defaults()]
+    return [*defaults(), *parts(), *own, "device", "case"]
 
 
 @lru_cache(maxsize=1)
 def numbers():
     """Keys that have an order because their values are numbers."""
-    return (
-        {k["key"] for k in key_table() if k.get("number")}
-        | set(parts())
-        | {"sm", "engine", "config"}
-    )
+    named = {k["key"] for k in key_table() if k.get("number")}
+    return named | set(parts()) | {"sm", "engine", "config"}
 
 
 def parse(name):
@@ -121,11 +113,10 @@ class Columns:
                 return self.at[key]
             plain = key in defaults() and key not in _when() and key not in _follows()
             default = defaults().get(key)
-            self.at[key] = (
-                [said.get(key, default) for said in self.said]
-                if plain
-                else [value_of(said, key) for said in self.said]
-            )
+            if plain:
+                self.at[key] = [said.get(key, default) for said in self.said]
+            else:
+                self.at[key] = [value_of(said, key) for said in self.said]
         return self.at[key]
 
 
@@ -153,7 +144,5 @@ def value_of(said, key):
             return default
     if key not in _follows():
         return defaults()[key]
-    other = value_of(said, _follows()[key])
-    return (
-        other.split("_")[-1 if key in ("k", "v") else 0] if _follows()[key] == "layout" else other
-    )
+    other, place = value_of(said, _follows()[key]), -1 if key in ("k", "v") else 0
+    return other.split("_")[place] if _follows()[key] == "layout" else other

@@ -8,11 +8,13 @@ import fnmatch
 import os
 import re
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
 from pathlib import Path
 
 from . import cases, predicate
 from .text import clean
-from .versions import version_key
+from .versions import segments, version_key
 
 KINDS = ("decision", "numbers", "caller")
 LINES = tuple("project link rule says kind refuse unless edge untestable note".split())
@@ -44,18 +46,13 @@ class Places:
             return self.all & ~self.where(tree[1], get)
         if op in ("and", "or"):
             sets = [self.where(term, get) for term in tree[1]]
-            found = sets[0]
-            for one in sets[1:]:
-                found = found & one if op == "and" else found | one
-            return found
+            return reduce(and_ if op == "and" else or_, sets)
         if tree[1] not in ("cudnn", "sm"):
             return self.all if predicate.holds(tree, get) else 0
         leaf = repr(tree)
         if leaf not in self._leaves:
             values = [place[tree[1] == "sm"] for place in self.places]
-            holding = {
-                value for value in set(values) if predicate.holds(tree, {tree[1]: value}.get)
-            }
+            holding = {one for one in set(values) if predicate.holds(tree, {tree[1]: one}.get)}
             self._leaves[leaf] = sum(1 << i for i, value in enumerate(values) if value in holding)
         return self._leaves[leaf]
 
@@ -115,34 +112,27 @@ class Claim:
         key = (name, places)
         if key not in self._refused:
             get = get_of(name)
-            found = 0
-            for tree in self.refuse:
-                found |= places.where(tree, get)
-            for tree in self.unless:
-                found &= ~places.where(tree, get)
-            self._refused[key] = found
+            some, none = (
+                reduce(or_, (places.where(tree, get) for tree in trees), 0)
+                for trees in (self.refuse, self.unless)
+            )
+            self._refused[key] = some & ~none
         return self._refused[key]
 
     def refused_any(self, places):
         """The places where the rule refuses any of its own cases."""
-        found = 0
-        for name, _ in self.pairs:
-            found |= self.refused(name, places)
-        return found
+        return reduce(or_, (self.refused(name, places) for name, _ in self.pairs), 0)
 
     def reach(self):
         """Where the rule refuses any of its cases: "cudnn 9.10.0..9.10.1, sm 90"."""
         found = self.refused_any(EVERYWHERE)
         here = [EVERYWHERE.places[i] for i in range(len(EVERYWHERE.places)) if found >> i & 1]
         flags = [version in {v for v, _ in here} for version in VERSIONS]
-        runs = [i for i in range(len(VERSIONS)) if flags[i] and (i == 0 or not flags[i - 1])]
         words = []
-        for first in runs:
-            last = first
-            while last + 1 < len(VERSIONS) and flags[last + 1]:
-                last += 1
+        for first, last in segments(flags):
             end = "" if last + 1 == len(VERSIONS) else VERSIONS[last]
-            words.append(VERSIONS[first] if end == VERSIONS[first] else f"{VERSIONS[first]}..{end}")
+            said = VERSIONS[first] if end == VERSIONS[first] else f"{VERSIONS[first]}..{end}"
+            words += [said] * flags[first]
         return f"cudnn {', '.join(words)}, sm {', '.join(sm for sm in SMS if sm in {s for _, s in here})}"
 
     def head(self):
@@ -159,18 +149,14 @@ class Claim:
     def check(self):
         """What a rule must have."""
         testable = not self.untestable
+        edge = "edge: COMMON | REFUSED | LET THROUGH, or untestable: why"
+        caller = "untestable: why; no backend answers a rule of this kind"
         for lacks, what in (
             (not self.says, "says: what the project says, and in which file"),
             (not self.kind, "kind: decision, numbers or caller"),
             (testable and not self.refuse, "refuse: a predicate, or untestable: why"),
-            (
-                testable and not self.edges,
-                "edge: COMMON | REFUSED | LET THROUGH, or untestable: why",
-            ),
-            (
-                testable and self.kind == "caller",
-                "untestable: why; no backend answers a rule of this kind",
-            ),
+            (testable and not self.edges, edge),
+            (testable and self.kind == "caller", caller),
         ):
             if lacks:
                 self.fail(f"the rule {self.id} lacks {what}")
@@ -213,10 +199,8 @@ class Reader:
         start = len(line) - len(line.lstrip(_BLANK))
         word, _, rest = line[start:].partition(":")
         if word not in LINES:
-            self.fail(
-                0,
-                f"{_quoted(word)} begins no line of claims; allowed: {' '.join(w + ':' for w in LINES)}{_hint(word, LINES)}",
-            )
+            allowed = " ".join(f"{one}:" for one in LINES) + _hint(word, LINES)
+            self.fail(0, f"{_quoted(word)} begins no line of claims; allowed: {allowed}")
         said = rest.strip(_BLANK)
         if not said:
             self.fail(len(line), "a value is missing after the colon")
@@ -255,9 +239,8 @@ class Reader:
 
     def _kind(self, _, said, at):
         if said not in KINDS:
-            self.fail(
-                at, f"{_quoted(said)} is not a kind; allowed: {' '.join(KINDS)}{_hint(said, KINDS)}"
-            )
+            allowed = " ".join(KINDS) + _hint(said, KINDS)
+            self.fail(at, f"{_quoted(said)} is not a kind; allowed: {allowed}")
         self.claim.kind = said
 
     def _refuse(self, word, said, at):
@@ -273,10 +256,9 @@ class Reader:
             self.fail(at, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone")
         # Columns stay those of the line: what is not part of a pattern is blank.
         whole = " " * at + common
+        patterns = [whole]
         if sides:
             patterns = [f"{whole} {sides[0]}", f"{whole} {' ' * len(sides[0])} {sides[1]}"]
-        else:
-            patterns = [whole]
         self.claim.edges.append(Edge(self.where, self.line, patterns))
 
     # ---- what the harness is asked -----------------------------------------------------------------------------------------------
@@ -345,9 +327,8 @@ def _check_edge(claim, edge, name, other):
     elif not refused:
         what = "is never refused by the rule"
     else:
-        what = (
-            "is refused on both sides" if other else "is refused by every version for every device"
-        )
+        what = "on both sides" if other else "by every version for every device"
+        what = f"is refused {what}"
     raise ClaimsError(f"{edge.where}:{edge.line}:1: {claim.id} has no edge here: {name} {what}")
 
 
@@ -374,10 +355,8 @@ def _bare(name):
 def load(words, folder):
     """(rules, those that the words choose): files, or the files of `folder`; other words are projects, or names of rules with * and ?."""
     reader = Reader()
-    files = [word for word in words if os.path.isfile(word)] or sorted(
-        str(path) for path in Path(folder).glob("*.claims") if folder
-    )
-    for path in files:
+    files = [word for word in words if os.path.isfile(word)]
+    for path in files or sorted(Path(folder).glob("*.claims")):
         reader.read_file(path)
     names = [word for word in words if not os.path.isfile(word)]
     chosen = set() if names else set(reader.claims)
@@ -409,9 +388,8 @@ def collect(claims, chosen, places, measured, where="", known=None):
             continue
         for pair in claim.pairs:
             pair = [name for name in pair if name]
-            if (known is None or all(asked(name, measured) in known for name in pair)) and (
-                tree is None or predicate.holds(tree, get_of(pair[0]))
-            ):
+            is_known = known is None or all(asked(name, measured) in known for name in pair)
+            if is_known and (tree is None or predicate.holds(tree, get_of(pair[0]))):
                 out += [(claim, name) for name in pair]
     return out
 

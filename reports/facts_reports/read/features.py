@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from . import cases, predicate
+from . import cases, predicate, text
 
 # Axes whose slices are spelled out. The rest follow from the values that the records hold.
 _SPELLED = {
@@ -136,9 +136,8 @@ def _by_value(axis, key, column):
         return []
     order = next((k.get("values", []) for k in cases.key_table() if k["key"] == key), [])
     place = {v: i for i, v in enumerate([cases.defaults()[key], *order])}
-    common = sorted(
-        sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS], key=lambda v: (place.get(v, 99), v)
-    )
+    common = sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS]
+    common.sort(key=lambda v: (place.get(v, 99), v))
     safe = [v for v in common if v and not set(v) & set("()&|!=<>~, *?")]
     return [Feature(axis, v, _of_cudnn(f"{key}={v}", column)) for v in safe]
 
@@ -147,16 +146,10 @@ def of(column):
     """(features, names of axes that no case varies), for the distinct cases of a record: `column` is their cases.Columns."""
     found = {}
     for axis, slices in _SPELLED.items():
-        known = [
-            (label, where, tree)
-            for label, said in slices
-            if (tree := predicate.of_attention(where := _of_cudnn(said, column)))
-        ]
-        hits = [
-            Feature(axis, label, where)
-            for label, where, tree in known
-            if any(predicate.holding(tree, column))
-        ]
+        known = [Feature(axis, label, _of_cudnn(said, column)) for label, said in slices]
+        known = [(one, predicate.of_attention(one.where)) for one in known]
+        known = [(one, tree) for one, tree in known if tree]
+        hits = [one for one, tree in known if any(predicate.holding(tree, column))]
         # One slice that holds everything says nothing.
         found |= {axis: hits if len(hits) > 1 else []} if known else {}
     for axis, key in _BY_VALUE:
@@ -174,24 +167,18 @@ def heat(column, found):
         inside = predicate.holding(tree, column) if tree else []
         if any(inside):
             rows[axis, label, where] = (len(rows) + 1, _packed(inside))
-    marked = [
-        replace(f, heat=row[0], inside=row[1])
-        if (row := rows.pop((f.axis, f.label, f.where), None))
-        else f
-        for f in found
-    ]
-    return marked + [
-        Feature(*row, heat=place, alone=True, inside=inside)
-        for row, (place, inside) in rows.items()
-    ]
+    marked = []
+    for one in found:
+        heat_, inside = rows.pop((one.axis, one.label, one.where), (0, ""))
+        marked.append(replace(one, heat=heat_, inside=inside))
+    rest = [Feature(*row, "", heat_, True, inside) for row, (heat_, inside) in rows.items()]
+    return marked + rest
 
 
 def _packed(flags):
     """A bit for each case, the first in the lowest bit, as base64: the page draws its map without reading a single case name."""
-    bits = bytes(
-        sum(flag << i for i, flag in enumerate(flags[at : at + 8]))
-        for at in range(0, len(flags), 8)
-    )
+    eights = (flags[at : at + 8] for at in range(0, len(flags), 8))
+    bits = bytes(sum(flag << i for i, flag in enumerate(eight)) for eight in eights)
     return base64.b64encode(bits).decode()
 
 
@@ -259,14 +246,8 @@ def groups(store):
         said = run.get("groups")
         if isinstance(said, dict):
             why.update({k: v for k, v in said.items() if isinstance(v, str)})
-        elif isinstance(said, list):
-            why.update(
-                {str(g.get("name")): str(g.get("why", "")) for g in said if isinstance(g, dict)}
-            )
-    names = [
-        g
-        for (g,) in store.db.execute(
-            "SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group ORDER BY min(id)"
-        )
-    ]
-    return [Feature("Groups of the suite", name, "", why.get(name, "")) for name in names]
+        for one in text.objects(run, "groups"):
+            why[str(one.get("name"))] = str(one.get("why", ""))
+    named = "SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group"
+    names = store.db.execute(f"{named} ORDER BY min(id)")
+    return [Feature("Groups of the suite", name, "", why.get(name, "")) for (name,) in names]

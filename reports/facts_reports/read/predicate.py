@@ -11,6 +11,7 @@ A comparison with what is not known is false. Versions compare by parts; what is
 
 import fnmatch
 import math
+import operator
 import re
 from functools import lru_cache
 
@@ -134,24 +135,19 @@ class _Parser:
         modulus = self.modulus(key, start)
         op = self.peek()
         if op in _ORDERED and key not in self.numbers and key != "cudnn":
-            parts = [p for p in cases.parts() if p.startswith(key + ".")]
-            self.fail(
-                f"{key} has no order; "
-                + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply")
-            )
+            parts = " ".join(p for p in cases.parts() if p.startswith(key + "."))
+            said = f"its parts have: {parts}" if parts else "= != ~ in apply"
+            self.fail(f"{key} has no order; {said}")
         if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
             self.at += 1
             value = self.word(f"a value after {key}{op}")
-            if op in _ORDERED and (
-                not re.fullmatch(r"\d+(\.\d+)*", value)
-                if key == "cudnn"
-                else value not in self.numbers and number(value) is None
-            ):
+            if key == "cudnn":
+                known, what = re.fullmatch(r"\d+(\.\d+)*", value), "version, such as 9.10.2"
+            else:
+                known, what = value in self.numbers or number(value) is not None, "number"
+            if op in _ORDERED and not known:
                 self.at -= 1
-                self.fail(
-                    f"{value} is not a "
-                    + ("version, such as 9.10.2" if key == "cudnn" else "number")
-                )
+                self.fail(f"{value} is not a {what}")
             return (op, key, value, modulus)
         if op is None and self.at < len(self.tokens) and self.tokens[self.at][0] == "in":
             self.at += 1
@@ -179,12 +175,7 @@ def of_attention(text):
     return parse(text) if "pass" in cases.defaults() else None
 
 
-_ORDERED = {
-    "<": lambda o: o < 0,
-    "<=": lambda o: o <= 0,
-    ">": lambda o: o > 0,
-    ">=": lambda o: o >= 0,
-}
+_ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @lru_cache(maxsize=65536)
@@ -225,7 +216,7 @@ def compare(op, key, left, right, modulus=0):
     if op in ("=", "!="):
         return _equal(key, left, right, modulus) == (op == "=")
     order = _order(key, left, right, modulus)
-    return order is not None and _ORDERED[op](order)
+    return order is not None and _ORDERED[op](order, 0)
 
 
 def _other(key, value):

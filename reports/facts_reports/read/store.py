@@ -16,6 +16,10 @@ from .vocabulary import NEWS, RANK, outcome_of, standing
 _COLUMNS = "run TEXT, cudnn TEXT, version BLOB, outcome TEXT, rank INT, finding INT, suite_group TEXT, sm INT, grade TEXT, wall_ms REAL, data BLOB"
 
 
+def _target(about):
+    return str(about.get("build", "")), str(about.get("device", ""))
+
+
 def name_gpus(runs, target_lines):
     """Gives each planned GPU of `runs` ({id: run object}) the name that its rows have; returns {name: number, as --device wants it}.
 
@@ -25,20 +29,14 @@ def name_gpus(runs, target_lines):
     numbers = {}
     for run, about in runs.items():
         plan = text.objects(about, "targets")
-        named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
+        named = set(map(_target, plan))
         said = [t for t in target_lines if str(t.get("run", "")) == run]
-        exact = {
-            (str(t.get("build", "")), str(t["planned"])): str(t.get("device", ""))
-            for t in said
-            if t.get("planned")
-        }
+        said = [(*_target(t), t.get("planned")) for t in said]
+        exact = {(build, str(number)): device for build, device, number in said if number}
         for t in plan:
-            build, device = str(t.get("build", "")), str(t.get("device", ""))
-            rest = {
-                str(x.get("device", ""))
-                for x in said
-                if str(x.get("build", "")) == build and not x.get("planned")
-            } - {d for b, d in named if b == build}
+            build, device = _target(t)
+            rest = {d for b, d, number in said if b == build and not number}
+            rest -= {d for b, d in named if b == build}
             if (build, device) in exact:
                 t["device"] = exact[(build, device)]
             elif t.get("kind") == "gpu" and len(rest) == 1:
@@ -88,7 +86,7 @@ class Store(reader.Sink):
         if word == "run":
             self.runs[run] = {**self.runs.get(run, {}), **value}
         elif word == "target":
-            self.targets[(str(value.get("build", "")), str(value.get("device", "")))] = value
+            self.targets[_target(value)] = value
             self.target_lines.append(value)
         elif word == "time":
             self.turns.append(value)
@@ -103,20 +101,10 @@ class Store(reader.Sink):
             self.starts.pop((row["case"], row["build"], row["device"]), None)  # it has a row
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
-        self._seen.add(
-            row,
-            row["run"],
-            row["cudnn"],
-            _version(row["cudnn"]),
-            outcome,
-            RANK[outcome],
-            standing(outcome, row["verdict"], expectation),
-            row["group"],
-            row["sm"],
-            row["grade"],
-            wall_ms(row),
-            marshal.dumps(row),
-        )
+        found = (outcome, RANK[outcome], standing(outcome, row["verdict"], expectation))
+        about = (row["group"], row["sm"], row["grade"], wall_ms(row), marshal.dumps(row))
+        version = _version(row["cudnn"])
+        self._seen.add(row, row["run"], row["cudnn"], version, *found, *about)
 
     def end_of_file(self):
         """Call it after every file."""
@@ -159,64 +147,43 @@ class Store(reader.Sink):
         if len(set(plans.values())) < 2:
             return 0
         shared = {}
-        for case, build, device, run in self.db.execute(
-            "SELECT DISTINCT case_name, build, device, run FROM seen"
-        ):
+        rows = self.db.execute("SELECT DISTINCT case_name, build, device, run FROM seen")
+        for *at, run in rows:
             if run in plans:
-                shared.setdefault((case, build, device), set()).add(plans[run])
+                shared.setdefault(tuple(at), set()).add(plans[run])
         return sum(len(p) - 1 for p in shared.values())
 
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is expected from the others."""
         for run, about in self.runs.items():
-            plan = text.objects(about, "targets")
-            targets = [(str(t.get("build", "")), str(t.get("device", ""))) for t in plan]
-            for build, device in targets:
+            for build, device in map(_target, text.objects(about, "targets")):
                 if not build or not device:
                     continue
-                version = str(
-                    self.targets.get((build, device), {}).get("cudnn") or build.split("-")[0]
-                )
+                version = self.targets.get((build, device), {}).get("cudnn")
+                version = str(version or build.split("-")[0])
                 due = self.db.execute(
                     "SELECT case_name, suite_group FROM (SELECT DISTINCT case_name, suite_group FROM row WHERE run=?) r WHERE NOT EXISTS"
                     " (SELECT 1 FROM row x WHERE x.case_name=r.case_name AND x.build=? AND x.device=?)",
                     (run, build, device),
                 ).fetchall()
-                seen = set()
+                groups = {}
                 for case, group in due:
-                    if case in seen:
-                        continue
-                    seen.add(case)
-                    tried = self.starts.get((case, build, device), 0)
-                    said = (
-                        "in flight when the record ended" if tried else "the record ends before it"
-                    )
-                    row = {
-                        "case": case,
-                        "build": build,
-                        "device": device,
-                        "cudnn": version,
-                        "verdict": "missing",
-                        "run": run,
-                        "group": group,
-                        "reason": {"class": "", "text": said},
-                        "grade": None,
-                    }
-                    self.db.execute(
-                        "INSERT INTO row(run, case_name, build, cudnn, version, device, config, outcome, rank, finding, suite_group, wall_ms, data)"
-                        " VALUES(?,?,?,?,?,?,-1,'missing',?,0,?,0,?)",
-                        (
-                            run,
-                            case,
-                            build,
-                            version,
-                            _version(version),
-                            device,
-                            RANK["missing"],
-                            group,
-                            marshal.dumps(row),
-                        ),
-                    )
+                    groups.setdefault(case, group)
+                for case, group in groups.items():
+                    self._add_missing(run, case, build, device, version, group)
+
+    def _add_missing(self, run, case, build, device, version, group):
+        tried = self.starts.get((case, build, device), 0)
+        said = "in flight when the record ended" if tried else "the record ends before it"
+        row = {"case": case, "build": build, "device": device, "cudnn": version}
+        row |= {"verdict": "missing", "run": run, "group": group, "grade": None}
+        row["reason"] = {"class": "", "text": said}
+        values = (run, case, build, version, _version(version), device, RANK["missing"], group)
+        self.db.execute(
+            "INSERT INTO row(run, case_name, build, cudnn, version, device, config, outcome, rank, finding, suite_group, wall_ms, data)"
+            " VALUES(?,?,?,?,?,?,-1,'missing',?,0,?,0,?)",
+            (*values, marshal.dumps(row)),
+        )
 
     # ---- asking ----
 
@@ -238,28 +205,19 @@ class Store(reader.Sink):
     def builds(self):
         """[(build, version)] oldest first."""
         if self._builds is None:
-            self._builds = sorted(
-                self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(),
-                key=lambda b: build_key(*b),
-            )
+            found = self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall()
+            self._builds = sorted(found, key=lambda b: build_key(*b))
         return self._builds
 
     def devices(self):
         """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""
-        return [
-            d
-            for (d,) in self._once(
-                "SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device"
-            )
-        ]
+        order = "device='cpu', -coalesce(max(sm),0), max(grade='measured') IS NOT 1, device"
+        found = self._once(f"SELECT device FROM row GROUP BY device ORDER BY {order}")
+        return [device for (device,) in found]
 
     def counts(self, where="1", args=()):
-        return dict(
-            self._once(
-                f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)",
-                args,
-            )
-        )
+        sql = f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)"
+        return dict(self._once(sql, args))
 
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
@@ -267,14 +225,9 @@ class Store(reader.Sink):
             " AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
             f" AND n.device=row.device AND n.finding={NEWS})"
         ) * (finding != NEWS)
-        return dict(
-            self._once(
-                "SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?"
-                + news
-                + " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst",
-                (finding,),
-            )
-        )
+        worst = f"SELECT outcome, min(rank) AS worst FROM row WHERE finding=?{news} GROUP BY case_name, build, device"
+        sql = f"SELECT outcome, count(*) FROM ({worst}) GROUP BY outcome ORDER BY worst"
+        return dict(self._once(sql, (finding,)))
 
     def totals(self):
         """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""
