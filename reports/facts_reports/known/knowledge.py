@@ -11,7 +11,7 @@ from pathlib import Path
 from ..read import cases, predicate
 from ..read.versions import number
 from ..read.vocabulary import is_finding
-from .known import KnownError, grouped, load
+from .known import KnownError, grouped, load, word
 
 SAYS = {  # the first verdict of a failure, in words
     "crash": "to crash",
@@ -113,11 +113,7 @@ def _problem(failure):
 
 
 def _word(n):
-    return f"{n // 10000}.{n // 100 % 100}.{n % 100}" if n else ""
-
-
-def _places(places):
-    return [list(place) for place in places]
+    return word(n) if n else ""
 
 
 def _fixed(failure, first):
@@ -150,6 +146,7 @@ def line(failure):
     is_said = entry.kind != "behaviour"
     sometimes = fields["verdict"].endswith("?")
     engines = [r for first, end in failure.ranges for r in failure.numbers(first, end)]
+    ends = bool(_SERIOUS & set(failure.verdicts)) and entry.kind != "offered-not-built"
     return {
         "id": entry.name,
         "label": failure.label,
@@ -158,11 +155,7 @@ def line(failure):
         "verdict": failure.verdicts,
         "sometimes": sometimes,
         "says": SAYS[verdict] if is_said else "",
-        "serious": is_said
-        and (
-            (entry.is_failure and contract == "documented")
-            or bool(_SERIOUS & set(failure.verdicts) and entry.kind != "offered-not-built")
-        ),
+        "serious": is_said and (ends or entry.is_failure and contract == "documented"),
         "contract": contract,
         "contract_text": entry.claim("contract")[1],
         "sent_by": entry.claim("sent-by")[0],
@@ -176,8 +169,8 @@ def line(failure):
         "engines": [
             {"engine": n, "from": _word(a), "to": _word(b)} for n, a, b in engines if n is not None
         ],
-        "sm": _places(failure.architectures[0]),
-        "suspected": _places(failure.architectures[1]),
+        "sm": list(map(list, failure.architectures[0])),
+        "suspected": list(map(list, failure.architectures[1])),
         "ranges": [
             {"from": _word(a), "to": _word(b), "fixed": _fixed(failure, a)}
             for a, b in failure.ranges
@@ -272,12 +265,8 @@ class Knowledge:
     """Which failures speak of a case. What many questions share is computed once."""
 
     def __init__(self, found):
-        self.failures = found
-        self._found = [
-            (one, _condition(one["problem"]), _condition(one["data"]))
-            for one in found
-            if one["problem"]
-        ]
+        self.failures, asked = found, [one for one in found if one["problem"]]
+        self._found = [(one, _condition(one["problem"]), _condition(one["data"])) for one in asked]
         self._here, self._values = {}, {}
 
     def _at(self, version, sm):
@@ -340,12 +329,9 @@ def rank(one):
 
 def known_words(one):
     """ "known to be wrong in some runs for very negative scores"."""
-    return (
-        ("suspected" if one["sure"] == "suspected" else "known")
-        + (" " + one["says"] if one["says"] else "")
-        + (" in some runs" if one["sometimes"] else "")
-        + (f" for {one['for']}" if one["data"] else "")
-    )
+    said = ["suspected" if one["sure"] == "suspected" else "known", one["says"]]
+    said += ["in some runs" * one["sometimes"], f"for {one['for']}" if one["data"] else ""]
+    return " ".join(filter(None, said))
 
 
 def sentence(one):

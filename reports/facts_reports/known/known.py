@@ -235,7 +235,7 @@ class Failure:
         if rules := rules_of(sms):
             out.append(Guard(why=why, rules=rules, **common))
         if rules := rules_of(suspected):
-            seen = " and ".join(_sm_words(place) for place in sms) or "another architecture"
+            seen = " and ".join(sm_words(place) for place in sms) or "another architecture"
             why += f". Suspected: it was seen on {seen}, which has the same engine"
             out.append(Guard(why=why, rules=rules, **common))
         return out
@@ -353,7 +353,7 @@ def _sm_range(low, high):
     return " & ".join([f"sm>={low}"] * bool(low) + [f"sm<={high}"] * bool(high))
 
 
-def _sm_words(place):
+def sm_words(place):
     low, high = place
     return f"sm_{low}" if low == high else f"sm_{low} to sm_{high}"
 

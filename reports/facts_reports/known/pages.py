@@ -3,15 +3,10 @@
 import math
 
 from ..read import text
-from .known import KINDS, NEWEST, word
+from .known import KINDS, NEWEST, sm_words, word
 
-_ARCHITECTURES = {(0, 0): "all"}
 _FIRST = ("fp8-values-with-a-mean",)  # the first rows of the table
-_CLAIMS = (
-    ("contract", "Contract"),
-    ("sent-by", "Sent by"),
-    ("frontend", "cudnn-frontend"),
-)
+_CLAIMS = {"contract": "Contract", "sent-by": "Sent by", "frontend": "cudnn-frontend"}
 _HEAD = """# Known failures of cuDNN's fused attention
 
 Printed from `cases/known`, with a page for each file. [known.md](../known.md) explains the files. [catalogue.md](catalogue.md) lists the public reports.
@@ -43,37 +38,31 @@ def all_versions(failures):
 def counted(entries):
     """ "52 failures, 25 calls that cuDNN should refuse": only kind `failure` counts as a failure."""
     found = {kind: sum(e.kind == kind for e in entries) for kind in KINDS}
-    return ", ".join(
+    said = [
         text.count(n, *(words.format("") for words in KINDS[kind]))
         for kind, n in found.items()
         if n
-    ) or text.count(0, "failure")
+    ]
+    return ", ".join(said) or text.count(0, "failure")
+
+
+def _range(first, end):
+    if not end:
+        return f"{word(first)} and newer" if first else "all"
+    return f"{word(first)} to before {word(end)}" if first else f"before {word(end)}"
 
 
 def _ranges(ranges):
-    return ", ".join(
-        (f"{word(first)} and newer" if first else "all")
-        if not end
-        else f"{word(first)} to before {word(end)}"
-        if first
-        else f"before {word(end)}"
-        for first, end in ranges
-    )
+    return ", ".join(_range(*one) for one in ranges)
 
 
 def _sm(places):
-    return " ".join(
-        _ARCHITECTURES.get(place)
-        or (f"sm_{place[0]}" if place[0] == place[1] else f"sm_{place[0]} to sm_{place[1]}")
-        for place in places
-    )
+    return " ".join("all" if place == (0, 0) else sm_words(place) for place in places)
 
 
 def _where(failure):
-    seen, suspected = failure.architectures
-    return "; ".join(
-        p for p in (_sm(seen), f"suspected {_sm(suspected)}" if suspected else "") if p
-    )
+    seen, suspected = map(_sm, failure.architectures)
+    return "; ".join([seen] * bool(seen) + [f"suspected {suspected}"] * bool(suspected))
 
 
 def _library(failure):
@@ -90,42 +79,29 @@ def _library(failure):
 
 
 def _failure(failure):
-    label = f"**{failure.label}** " if failure.label else ""
-    engine = (
-        f", engine {failure.fields['engine']}"
-        if failure.fields.get("engine", "any") != "any"
-        else ""
-    )
-    lines = [
-        f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}."
-        + (f" For such data: `{failure.data}`." if failure.data else ""),
-        f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}.",
-    ]
-    for key, word_of_key in (("seen", "Seen"), ("right", "Right")):
-        if failure.observations[key]:
-            lines.append(
-                f"  - {word_of_key}: "
-                + "; ".join(
-                    f"{' '.join(o.versions)} ({o.source})" for o in failure.observations[key]
-                )
-                + "."
-            )
+    label, engine = failure.label, failure.fields.get("engine", "any")
+    label = f"**{label}** " if label else ""
+    engine = f", engine {engine}" if engine != "any" else ""
+    data = f" For such data: `{failure.data}`." if failure.data else ""
+    yield f"- {label}`{failure.when}`{engine}: {' or '.join(failure.verdicts)}.{data}"
+    yield f"  - Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."
+    for key in ("seen", "right"):
+        said = [f"{' '.join(o.versions)} ({o.source})" for o in failure.observations[key]]
+        if said:
+            yield f"  - {key.capitalize()}: {'; '.join(said)}."
     if failure.fields.get("note"):
-        lines.append(f"  - Note: {failure.fields['note']}.")
+        yield f"  - Note: {failure.fields['note']}."
     if failure.guarded:
-        lines.append(f"  - Instead: {failure.fields['instead']}.")
-    return lines
+        yield f"  - Instead: {failure.fields['instead']}."
 
 
 def section(entry):
     lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
     if entry.links:
         lines += ["", "Reported: " + ", ".join(entry.links) + "."]
-    if entry.expected:
-        lines += [
-            "",
-            f"Expected: {entry.expected[0].lower() + entry.expected[1:] if entry.expected[1:2].islower() else entry.expected}",
-        ]
+    if said := entry.expected:
+        said = said[0].lower() + said[1:] if said[1:2].islower() else said
+        lines += ["", f"Expected: {said}"]
     lines += ["", *_claims(entry)]
     if entry.failures:
         lines.append("")
@@ -138,7 +114,7 @@ def section(entry):
 
 def _claims(entry):
     """What the contract says of it, who sends it, and how it was checked."""
-    for key, title in _CLAIMS:
+    for key, title in _CLAIMS.items():
         words, source = entry.claim(key)
         if words:
             yield f"- {title}: {' '.join(words)}; {source}."
@@ -181,20 +157,13 @@ def findings(entries):
                 "|---|---|---|---|---|---|---|",
                 *map(_row, sorted(some, key=lambda e: e.name not in _FIRST)),
             ]
-    lines += [
-        "",
-        "These entries describe behaviour, not failures: "
-        + ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)
-        + ".",
-    ]
+    named = ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)
+    lines += ["", f"These entries describe behaviour, not failures: {named}."]
     return text.wrapped("\n".join(lines)) + "\n"
 
 
 def page(entry):
     """The page of one failure."""
-    lines = section(entry)[1:]
-    lines += [
-        "",
-        f"File: `cases/known/{entry.name}.known`. Its cases: `facts list regress/{entry.name}`.",
-    ]
+    said = f"File: `cases/known/{entry.name}.known`. Its cases: `facts list regress/{entry.name}`."
+    lines = [*section(entry)[1:], "", said]
     return text.wrapped("\n".join(lines)).replace("## ", "# ", 1) + "\n"

@@ -41,32 +41,22 @@ def propose(store, entries, folder, write):
     if found:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         after = _file(found, store, folder)
-        sys.stdout.writelines(
-            f"{said}\n"
-            for said in difflib.unified_diff(
-                before.splitlines(),
-                after.splitlines(),
-                f"a/cases/known/{path.name}" if before else "/dev/null",
-                f"b/cases/known/{path.name}",
-                lineterm="",
-            )
-        )
+        shown = f"cases/known/{path.name}"
+        names = (f"a/{shown}" if before else "/dev/null", f"b/{shown}")
+        both = before.splitlines(), after.splitlines()
+        for said in difflib.unified_diff(*both, *names, lineterm=""):
+            print(said)
         if write:
             files.write(path, after)
-    print(
-        f"{text.count(len(found), 'failure')} proposed"
-        + (f"; written to cases/known/{path.name}" if found and write else ""),
-        file=sys.stderr,
-    )
+    done = f"; written to cases/known/{path.name}" if found and write else ""
+    print(f"{text.count(len(found), 'failure')} proposed{done}", file=sys.stderr)
     return FINDINGS if found else OK
 
 
 def _file(found, store, folder):
     """The text of the file, with the versions where these records show that a failure is gone."""
-    body = [
-        *_HEAD.format(" ".join(sorted({rows[0]["verdict"] for _, _, rows in found}))).splitlines()
-    ]
-    labels = {}
+    verdicts = sorted({rows[0]["verdict"] for _, _, rows in found})
+    body, labels = _HEAD.format(" ".join(verdicts)).splitlines(), {}
     for where, tensors, rows in found:
         label = "-".join([rows[0]["verdict"], *tensors]).lower().replace("_", "-")
         labels[label] = labels.get(label, 0) + 1
@@ -85,13 +75,8 @@ def _causes(all_rows, failed):
     """[(predicate, tensors, rows)], in a fixed order."""
     alike, asked = {}, {}
     for row in failed:
-        key = (
-            row["sm"] or 0,
-            row["verdict"],
-            row["grade"] or "",
-            "guards=off" in as_asked(row).split(),
-            tuple(findings.bad_tensors(row)),
-        )
+        guarded, tensors = "guards=off" in as_asked(row).split(), findings.bad_tensors(row)
+        key = (row["sm"] or 0, row["verdict"], row["grade"] or "", guarded, tuple(tensors))
         alike.setdefault(key, []).append(row)
     out = []
     for (_, _, grade, _, tensors), rows in sorted(alike.items(), key=lambda c: str(c[0])):
@@ -107,11 +92,8 @@ def _causes(all_rows, failed):
 
 def _asked(all_rows, targets, grade):
     """(rows of these targets, their columns)."""
-    near = [
-        r
-        for r in all_rows
-        if (r["build"], r["device"]) in targets and r["grade"] == (grade or None)
-    ]
+    near = [r for r in all_rows if (r["build"], r["device"]) in targets]
+    near = [r for r in near if r["grade"] == (grade or None)]
     subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
     return near, separate.Columns([bare(r["case"]) for r in near], subjects)
 
@@ -151,20 +133,11 @@ def _failure(store, label, where, tensors, rows):
         parts = [part for part in where.split(" & ") if part != f"engine={engine}"]
         where = " & ".join(parts) or where
     suites = sorted(set().union(*(expectations.suites_of(store, r) for r in rows)))
-    return [
-        "",
-        f"failure: {label}",
-        f"verdict: {rows[0]['verdict']}",
-        f"when: {where}",
-        *(
-            [f"engine: {engine}"]
-            if engine is not None and not re.search(r"\bengine\b", where)
-            else []
-        ),
-        f"sm: {rows[0]['sm'] or 'any'}",
-        f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}",
-        "date: "
-        + max(str(store.runs.get(run, {}).get("started", ""))[:10] or "2000-01-01" for run in runs),
-        f"suites: {' '.join(suites) or 'all'}",
-        f"note: {', '.join(tensors) or rows[0]['verdict']}; {text.count(len({r['case'] for r in rows}), 'case')}",
-    ]
+    days = (str(store.runs.get(run, {}).get("started", ""))[:10] for run in runs)
+    yield f"\nfailure: {label}\nverdict: {rows[0]['verdict']}\nwhen: {where}"
+    if engine is not None and not re.search(r"\bengine\b", where):
+        yield f"engine: {engine}"
+    yield f"sm: {rows[0]['sm'] or 'any'}"
+    yield f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}"
+    yield f"date: {max(day or '2000-01-01' for day in days)}\nsuites: {' '.join(suites) or 'all'}"
+    yield f"note: {', '.join(tensors) or rows[0]['verdict']}; {text.count(len({r['case'] for r in rows}), 'case')}"

@@ -71,9 +71,8 @@ def _chains(store):
     asked = {}
     for build, version in store.builds():
         if build != words.NO_BUILD:
-            for (device,) in store.db.execute(
-                "SELECT DISTINCT device FROM row WHERE build=? AND outcome<>'missing'", (build,)
-            ):
+            answered = "SELECT DISTINCT device FROM row WHERE build=? AND outcome<>'missing'"
+            for (device,) in store.db.execute(answered, (build,)):
                 asked.setdefault(device, []).append((build, version))
     return {device: _chain(builds) for device, builds in asked.items()}
 
@@ -91,8 +90,7 @@ def _others(chains):
         ((old, new), device)
         for device, chain in chains.items()
         for i, old in enumerate(chain)
-        for new in chain[i + 2 :]
-        if len(chain) <= _FEW or new == chain[-1]
+        for new in (chain[i + 2 :] if len(chain) <= _FEW else chain[i + 2 :][-1:])
     )
 
 
@@ -132,20 +130,9 @@ def _marks(found, places):
 
 def _group(found, group, places):
     about, members = diff_files.about(found, group), _members(found, group, places)
-    kept = (
-        "class",
-        "fails",
-        "where",
-        "words",
-        "cases",
-        "known",
-        "example",
-        "repro",
-        "bisect",
-        "ratio",
-    )
+    kept = "class fails where words cases known example repro bisect ratio"
     return {
-        **{name: about[name] for name in kept},
+        **{name: about[name] for name in kept.split()},
         "on": diff_words.on(found, group),
         "change": diff_words.detail(group),
         "exactness": diff_words.exactness(found, group),
