@@ -23,6 +23,7 @@ PARTS = {
     "surroundings": "full disks, closed files, limits, strange paths",
     "signals": "SIGINT, SIGTERM, both twice, SIGSTOP, then the next run",
     "device": "a call of the GPU's driver or a kernel fails, or never returns",
+    "valgrind": "memory that is read before it was written",
     "gpu": "a call of the GPU's driver or a kernel fails, or never returns, on a real GPU",
 }
 BUILT = os.path.join(SOURCE, "build")
