@@ -16,8 +16,8 @@ ask_part() {
     *) what=run ;;
     esac
     "$facts" cudnn install "$BASELINE,$CANDIDATE" >&2 || return
-    "$facts" "$what" "$SUITE" --cudnn "$BASELINE,$CANDIDATE" --device "$DEVICE" --guards off --with policy=cudnn \
-        --shard "$1/$SHARDS" -o "$OUT/part-$1.jsonl" --resume
+    "$facts" "$what" --cudnn "$BASELINE,$CANDIDATE" --device "$DEVICE" --guards off --with policy=cudnn \
+        --shard "$1/$SHARDS" -o "$OUT/part-$1.jsonl" --resume -- "$SUITE"
     status=$?
     case $status in
     1 | 5) status=0 ;; # a finding is an answer, which the gate judges; a part may hold no case

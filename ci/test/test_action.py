@@ -168,8 +168,9 @@ class Runner:
             add = {**self.values(step.get("env", {})), "GITHUB_OUTPUT": str(output)}
             status, said = bash(step["run"], self.at, {**self.environment, **add})
             self.log += said
-            for name, _, value in (line.partition("=") for line in output.read_text().splitlines()):
-                self.context[f"steps.{step.get('id')}.outputs.{name}"] = value
+            form = r"(?ms)^([\w-]+)(?:=([^\n]*)|<<([^\n]+)\n(.*?)\n\3)$"
+            for name, value, _, lines in re.findall(form, output.read_text()):
+                self.context[f"steps.{step.get('id')}.outputs.{name}"] = value or lines
             self.failed = status or None
         outputs = {name: about["value"] for name, about in self.action["outputs"].items()}
         self.outputs = self.values(outputs)
@@ -238,6 +239,12 @@ class Action(OneFolder):
         found = (done.failed, done.outputs["decision"], done.outputs["status"], comments)
         self.assertEqual(found, (2, "", "2", []), done.log)
         self.assertFalse((self.at / "pwned").exists())
+        for inputs in ({"suite": "--help"}, {"options": "--help"}):
+            done = self.act(**inputs)
+            self.assertEqual(done.outputs["decision"], "")
+            self.assertIn(done.failed, (2, 3), done.log)
+        inputs = self.act(facts="facts-cudnn\ncache=/etc", baseline="nonsense").context
+        self.assertEqual(inputs["steps.setup.outputs.cache"], str(self.at / "cache/facts"))
 
 
 class Comment(Folder):

@@ -55,7 +55,7 @@ class Recipes(Folder):
         (self.at / ".git").mkdir(exist_ok=True)
         shutil.copy(ACTION, self.at)
         for name, text in files.items():
-            text = re.sub(r"uses: (?!actions/)[\w.-]+/[\w.-]+@v[\d.]+", "uses: ./", text)
+            text = re.sub(r"uses: (?!actions/)[\w.-]+/[\w.-]+@v[^\n]+", "uses: ./", text)
             self.put(f".github/workflows/{name}.yml", text)
         words = ("-no-color", "-shellcheck", BIN / "shellcheck")
         done = start(BIN / "actionlint", *words, cwd=self.at)
@@ -74,6 +74,15 @@ class Recipes(Folder):
             (unquoted.replace('\\"$FACTS_', "$FACTS_"), "SC2086"),
         ):
             self.assertIn(finding, self.actionlint(bad=bad))
+
+    @unittest.skipUnless((BIN / "zizmor").exists(), "zizmor; ci/requirements-recipes.txt")
+    def test_zizmor_finds_no_hole(self):
+        for path in (ACTION, *WORKFLOWS):
+            text = re.sub(r"@[0-9a-f]{40} # v", "@v", path.read_text())
+            bad = self.put("bad/action.yml" if path == ACTION else "bad.yml", text)
+            done = start(BIN / "zizmor", "--offline", "--quiet", path)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("unpinned-uses", start(BIN / "zizmor", "--offline", bad).stdout)
 
     def test_the_vendors_schemas_take_them(self):
         head, body = COMPONENT.read_text(encoding="utf-8").split("\n---\n")

@@ -3,7 +3,10 @@
 import contextlib
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import support
@@ -99,6 +102,26 @@ class Decision(Case):
         self.write("cut.jsonl", record(rows("9.14.0")) + "x\nx\n")
         _, out, _ = self.run_diff(whole, cut, "--baseline=9.14.0", f"--candidate={NEW}")
         self.assertIn("Incomplete: cut.jsonl: 2 unreadable lines.", out)
+
+    def test_a_page_that_cannot_be_written_hides_no_finding(self):
+        (self.folder / "file").write_text("")
+        for name in ("--page", "--junit"):
+            code, first, _ = self.gate(rows(), rows(NEW, ""), name, self.folder / "file/x")
+            self.assertEqual((code, first.split(" (")[0]), (1, "DO NOT MOVE"))
+        script = (
+            "import sys; sys.modules['jinja2'] = None; from facts_reports import commands;"
+            "sys.exit(commands.main(['gate', 'a.jsonl', 'b.jsonl', '--page', 'page']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(support.HERE.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual((done.returncode, done.stdout), (3, ""), "nothing was asked")
+        self.assertIn("'jinja2' is missing; install it", done.stderr)
 
     def test_every_form_has_the_decision(self):
         old, new = rows(), rows(NEW, "")

@@ -7,7 +7,7 @@ from ..compare import accept, answer, diff, diff_files, diff_words, sides
 from ..read import reader, text
 from ..read.store import load
 from ..read.vocabulary import CHANGES
-from .options import Command, folder, number, options
+from .options import FINDINGS, Command, folder, number, options
 
 
 def _classes(said):
@@ -15,6 +15,13 @@ def _classes(said):
         return diff.classes(said)
     except sides.SidesError as error:
         raise ValueError(str(error).removeprefix("--fail-on: ")) from None
+
+
+def _page(word):
+    """A page needs Jinja2: without it the command ends before anything is asked."""
+    from ..page import site  # noqa: F401
+
+    return folder(word)
 
 
 COMPARES = options(
@@ -36,7 +43,7 @@ COMPARES = options(
     """,
     fail_on=_classes,
     slower=number(1, 1000),
-    page=folder,
+    page=_page,
 )
 COMMAND = Command(
     "diff",
@@ -91,8 +98,14 @@ def show(args, inputs, command, measured=False):
     if args.annotations:
         out = sys.stderr if args.json or args.markdown else sys.stdout
         print("\n".join(diff_files.annotations(found)), file=out)
-    _write_files(found, args, inputs, command)
-    return answer.of(found).code
+    code = answer.of(found).code
+    try:
+        _write_files(found, args, inputs, command)
+    except OSError as error:
+        if code != FINDINGS:
+            raise
+        command.fail(f"{error.filename}: {error.strerror or error}")  # a finding outranks it
+    return code
 
 
 def run(args):
