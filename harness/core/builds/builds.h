@@ -139,10 +139,17 @@ int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, fa
 int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_error *note,
                         facts_error *message);
 
-/* Finds the NVRTC of a CUDA major, with its builtins in the same folder: in the cache, a toolkit, a
- * Python package or a system folder. The newest is taken. NVRTC below 12.8 cannot compile for
- * Blackwell. Returns `out`, or NULL. */
+/* The variable of --nvrtc: a version or a file, for every build that needs one. */
+#define FACTS_NVRTC "FACTS_NVRTC"
+const char *facts_nvrtc_given(void); /* NULL: none */
+
+/* Finds the NVRTC of a CUDA major, with its builtins in the same folder: beside the build, otherwise
+ * the newest of the cache, the toolkits, Python packages and system folders, from 12.8 on. Returns
+ * `out`, or NULL. */
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH]);
+
+/* What compiles for a build, for people: "NVRTC 13.0 (FILE)", "the NVRTC inside cuDNN". */
+void facts_nvrtc_words(const facts_build *build, char out[FACTS_PATH + 32]);
 
 /* Runs `facts cudnn ...`; argv[0] is the word after `cudnn`. Returns the exit code. */
 int facts_cudnn_command(int argc, char **argv);

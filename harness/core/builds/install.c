@@ -78,7 +78,8 @@ static int order_builds(order *o, const facts_builds *wanted, const facts_builds
                        b->kind == FACTS_BUILD_JIT ? "jit-" : "", b->cuda_major);
         if (!b->dir[0] && !installed(found, b))
             want(o, b->origin == FACTS_ORIGIN_INDEX ? "--unpinned=" : "", package, b->full_version);
-        if (b->needs_nvrtc && !facts_nvrtc_find(b->cuda_major, b->dir[0] ? b->dir : NULL, path)) {
+        if (b->needs_nvrtc && !facts_nvrtc_given() &&
+            !facts_nvrtc_find(b->cuda_major, b->dir[0] ? b->dir : NULL, path)) {
             nvrtc_wish wish = { o, b->cuda_major == 12 ? "nvidia-cuda-nvrtc-cu12"
                                                        : "nvidia-cuda-nvrtc" };
             status = facts_lock_read(want_nvrtc, &wish, message);

@@ -1,6 +1,6 @@
 /* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them
- * every compile fails), and not older than 12.8 (older ones decide "yes" for Blackwell and then
- * cannot compile). */
+ * every compile fails). One beside the build is its own. Of the others the newest is taken, and none
+ * older than 12.8 (those decide "yes" for Blackwell and then cannot compile). */
 #include "build_parts.h"
 
 #include <stdio.h>
@@ -28,8 +28,14 @@ static int builtins_version(const char *folder, int cuda_major)
     return newest;
 }
 
+const char *facts_nvrtc_given(void)
+{
+    const char *given = getenv(FACTS_NVRTC);
+    return given && *given ? given : NULL;
+}
+
 typedef struct offers {
-    int cuda_major, best;
+    int cuda_major, least, most, best;
     char *out; /* FACTS_PATH */
 } offers;
 
@@ -41,7 +47,7 @@ static void offer(void *to, const char *folder)
     int version = facts_join(path, folder, name) && access(path, R_OK) == 0
                       ? builtins_version(folder, o->cuda_major)
                       : 0;
-    if (version < OLDEST || version <= o->best)
+    if (version < o->least || version > o->most || version <= o->best)
         return;
     char *real = realpath(folder, NULL);
     if (real && facts_join(o->out, real, name))
@@ -55,20 +61,43 @@ const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FAC
     static const char *const SYSTEM[] = { "usr/local/cuda*/lib64",
                                           "usr/local/cuda*/" FACTS_TOOLKIT_LIB,
                                           "usr/lib/" FACTS_MACHINE "-linux-gnu", "usr/lib64" };
-    offers o = { .cuda_major = cuda_major, .out = out };
+    offers o = { .cuda_major = cuda_major, .least = 1, .most = 9999, .out = out };
+    const char *given = facts_nvrtc_given();
     char root[FACTS_PATH];
+    int number[4] = { 0 };
     out[0] = 0;
+    if (given && strchr(given, '/'))
+        return access(given, R_OK) == 0 && facts_join(out, given, "") ? out : NULL;
+    if (given && facts_version_parse(given, number, NULL) >= 2)
+        o.least = o.most = number[0] * 100 + number[1];
+    for (size_t i = 0; build_dir && i < sizeof BESIDE / sizeof *BESIDE; i++)
+        if (facts_join(root, build_dir, BESIDE[i]))
+            offer(&o, root);
+    if (o.best)
+        return out;
+    o.least = given ? o.least : OLDEST;
     if (facts_cache_path("nvrtc", root))
         facts_find_paths(root, "*/lib", offer, &o, NULL);
     if (facts_home_path("cudnn/nvrtc", root))
         facts_find_paths(root, "*/lib", offer, &o, NULL);
-    for (size_t i = 0; build_dir && i < sizeof BESIDE / sizeof *BESIDE; i++)
-        if (facts_join(root, build_dir, BESIDE[i]))
-            offer(&o, root);
     const char *toolkit = getenv("CUDA_HOME");
     if (toolkit && *toolkit)
         facts_find_paths(toolkit, "lib64", offer, &o, NULL);
     for (size_t i = 0; i < sizeof SYSTEM / sizeof *SYSTEM; i++)
         facts_find_paths("/", SYSTEM[i], offer, &o, NULL);
     return o.best ? out : NULL;
+}
+
+void facts_nvrtc_words(const facts_build *build, char out[FACTS_PATH + 32])
+{
+    char folder[FACTS_PATH];
+    const char *slash = strrchr(build->nvrtc, '/');
+    if (!build->needs_nvrtc || !slash) {
+        strcpy(out, build->needs_nvrtc ? "no NVRTC" : "the NVRTC inside cuDNN");
+        return;
+    }
+    (void)snprintf(folder, sizeof folder, "%.*s", (int)(slash - build->nvrtc), build->nvrtc);
+    const int version = builtins_version(folder, build->cuda_major);
+    (void)snprintf(out, FACTS_PATH + 32, "NVRTC %d.%d (%s)", version / 100, version % 100,
+                   build->nvrtc);
 }

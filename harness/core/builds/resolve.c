@@ -196,22 +196,22 @@ static int refuse(resolver *r, const wish *w)
                 3, r->message,
                 "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word,
                 w->word);
+    for (size_t l = 0; l < 2; l++)
+        nearest(r->lists[l], w, &near);
+    nearest(installable, w, &near);
+    if (near && !w->last_numbers && w->number[0] != 9)
+        return facts_fail_as(2, r->message, "cuDNN %s: FACTS asks cuDNN 9; the %s is %s", w->word,
+                             place_of(r, w), near->name);
     if (!w->last_numbers && r->flags & FACTS_RESOLVE_PINNED)
         return refuse_unpinned(r, w->word);
     if (!w->last_numbers && r->flags & FACTS_RESOLVE_INDEX &&
         r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
         return take_from_index(r, w);
-    for (size_t l = 0; l < 2; l++)
-        nearest(r->lists[l], w, &near);
-    nearest(installable, w, &near);
     if (near && w->last_numbers)
         return facts_fail_as(
             2, r->message,
             "cuDNN %s is neither installed nor in ci/cudnn.lock; the nearest version is %s",
             w->word, near->name);
-    if (near && w->number[0] != 9)
-        return facts_fail_as(2, r->message, "cuDNN %s: FACTS asks cuDNN 9; the %s is %s", w->word,
-                             place_of(r, w), near->name);
     if (near)
         return facts_fail_as(2, r->message,
                              "cuDNN %s is not known here; the %s is %s. If the package index has "
@@ -364,6 +364,11 @@ static int check_nvrtc(const facts_builds *builds, facts_error *message)
 {
     for (size_t i = 0; i < builds->count; i++) {
         const facts_build *b = &builds->at[i];
+        if (b->needs_nvrtc && !b->nvrtc[0] && facts_nvrtc_given())
+            return facts_fail_as(3, message,
+                                 "--nvrtc %s: no such libnvrtc.so.%d, with its builtins beside it, "
+                                 "for cuDNN %s; give the file",
+                                 facts_nvrtc_given(), b->cuda_major, b->name);
         if (b->needs_nvrtc && !b->nvrtc[0])
             return facts_fail_as(3, message,
                                  "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was "

@@ -43,8 +43,9 @@ static int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 
 static void show_nearest(facts_session *session, const facts_outcome *outcome)
 {
-    (void)session;
-    facts_explain_nearest(outcome->text, outcome->length, stdout);
+    const bool explained = facts_explain_nearest(outcome->text, outcome->length, stdout);
+    if (explained && session->work_count == 1) /* once is enough */
+        session->tally.cells[outcome->target].reason = 0;
 }
 
 static size_t count_plans(const char *folder)
@@ -60,11 +61,23 @@ static size_t count_plans(const char *folder)
     return count;
 }
 
-/* `before`: how many the folder had when the run began. If few of them fit, the user must know why.
- */
-static void print_plans(const facts_plan_counts *plans, size_t before, FILE *out)
+/* What compiled, and how long it took. `before`: how many plans the folder had when the run began. If
+ * few of them fit, the user must know why. */
+static void print_plans(const facts_session *s, size_t before, FILE *out)
 {
-    fprintf(out, "\nplans: %zu compiled, %zu loaded\n", plans->compiled, plans->loaded);
+    const facts_plan_counts *plans = &s->plans;
+    char nvrtc[FACTS_PATH + 32];
+    fprintf(out, "\nplans: %zu compiled, %zu loaded", plans->compiled, plans->loaded);
+    if (plans->compiled)
+        fprintf(out, "; compiling took %.3g s", plans->ms / 1e3);
+    fputc('\n', out);
+    for (size_t t = 0; plans->compiled && t < s->targets.count; t++) {
+        const facts_target *target = &s->targets.at[t];
+        if (!target->build.dir[0] || strcmp(target->device, s->targets.at[0].device) != 0)
+            continue;
+        facts_nvrtc_words(&target->build, nvrtc);
+        facts_print_line(out, "  %s: by %s", target->build.name, nvrtc);
+    }
     if (before > 0 && plans->compiled > plans->loaded)
         fprintf(out,
                 "the folder had %zu plan%s before; a plan fits one build of FACTS, one of cuDNN "
@@ -135,7 +148,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     if (status == FACTS_EXIT_OK)
         status = facts_session_cases(&s, o->words, o->word_count);
     /* One case that is refused is a question: why, and what else? */
-    options.explain |= task == FACTS_TASK_DECIDE && s.work_count == 1 && !o->json;
+    options.explain |= task != FACTS_TASK_RUN && s.work_count == 1 && !o->json;
     if (options.explain && !o->json)
         s.on_row = show_nearest;
     if (status == FACTS_EXIT_OK && task != FACTS_TASK_RUN)
@@ -158,8 +171,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
             facts_print_callers(&s, out);
         }
-        if (options.plan_dir)
-            print_plans(&s.plans, before, out);
+        if (task == FACTS_TASK_PLAN || options.plan_dir)
+            print_plans(&s, before, out);
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "builds/home.h"
+#include "builds/builds.h"
 #include "builds/python.h"
 #include "commands.h"
 
@@ -23,6 +23,8 @@ int facts_invoke(const facts_driver *driver, facts_command command, int argc, ch
             facts_options_help(command, stdout);
             status = FACTS_EXIT_OK;
         } else {
+            if (options.nvrtc)
+                setenv(FACTS_NVRTC, options.nvrtc, 1);
             status = run(&(facts_invocation){ driver, &options, argc, argv });
         }
     }

@@ -198,6 +198,12 @@ static int add_devices(facts_targets *out, const char *devices, const facts_buil
     return status;
 }
 
+/* A range and "default" mean the builds that are here. A version that was named is installed. */
+static bool means_what_is_here(const char *cudnn)
+{
+    return strstr(cudnn, "..") || strcmp(cudnn, "default") == 0;
+}
+
 int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
                           const char *devices, facts_error *note, facts_error *message)
 {
@@ -210,7 +216,8 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
     int status = add_devices(out, devices, &builds, message);
     facts_targets_free(out);
     if (status == 0 && needs_build(devices))
-        status = facts_builds_resolve(&builds, cudnn, flags, note, message);
+        status = (means_what_is_here(cudnn) ? facts_builds_resolve : facts_builds_ensure)(
+            &builds, cudnn, flags, note, message);
     if (status == 0)
         status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {

@@ -97,10 +97,12 @@ static void prove(proof *p)
 
 static void compose(const proof *p, facts_text *out)
 {
-    static const char *const ours[] = { "run",    "build",          "device",    "planned",
-                                        "origin", "described_from", "libraries", "gpus" };
+    static const char *const ours[] = { "run",       "build",  "device",
+                                        "planned",   "origin", "described_from",
+                                        "libraries", "gpus",   "nvrtc" };
     facts_member members[FACTS_ROW_MEMBERS];
     size_t count;
+    char nvrtc[FACTS_PATH + 32];
     const facts_target_state *state = &p->run->targets[p->target];
     facts_text_puts(out, "{\"target\":{");
     facts_text_member(out, "run", p->run->order->run_id);
@@ -115,6 +117,10 @@ static void compose(const proof *p, facts_text *out)
     if (state->target->gpus > 1)
         facts_text_member_int(out, "gpus", state->target->gpus);
     facts_text_member(out, "origin", facts_origin_name(state->target->build.origin));
+    if (state->target->kind != FACTS_TARGET_CPU) {
+        facts_nvrtc_words(&state->target->build, nvrtc);
+        facts_text_member(out, "nvrtc", nvrtc);
+    }
     if (state->target->kind == FACTS_TARGET_DESCRIBED)
         facts_text_member(out, "described_from", state->target->described.source);
     if (facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))

@@ -174,7 +174,7 @@ class Audit(e2e.TestCase):
         self.assertStatus(self.audit("fe/H04", "--where", "mask=causal"), 5)
         self.assertStatus(self.audit("fe/H04", "--where", "mas=causal"), 2)
         self.assertOneLine(self.audit("fe/H4"), 2, "did you mean fe/H04?")
-        self.assertStatus(e2e.facts("audit", "fe/H04", "--cudnn", "9.99.0"), 2)
+        self.assertStatus(e2e.facts("audit", "fe/H04", "--cudnn", "9.99.0"), 3)
         for devices in ("cpu", "h100-sxm,0"):
             self.assertStatus(self.audit("fe/H04", devices=devices), 2)
 

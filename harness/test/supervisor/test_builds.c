@@ -212,6 +212,16 @@ Test(builds, nvrtc_is_of_the_build_s_cuda_major_and_has_its_builtins)
     make_nvrtc("cache/facts/nvrtc/12.9.86/lib", "12.9");
     cr_assert_not_null(facts_nvrtc_find(12, NULL, path));
     cr_expect_str_eq(path, at("cache/facts/nvrtc/12.9.86/lib/libnvrtc.so.12"));
+    setenv(FACTS_NVRTC, "12.4", 1);
+    cr_assert_not_null(facts_nvrtc_find(12, NULL, path));
+    cr_expect_str_eq(path, at("cache/facts/nvrtc/12.4.127/lib/libnvrtc.so.12"), "as given");
+    setenv(FACTS_NVRTC, "12.6", 1);
+    cr_expect_null(facts_nvrtc_find(12, NULL, path), "another is no replacement");
+    unsetenv(FACTS_NVRTC);
+    make_nvrtc("venv/cuda_nvrtc/lib", "12.4");
+    put(at("venv/cudnn/lib/libcudnn.so.9"), "");
+    cr_assert_not_null(facts_nvrtc_find(12, at("venv/cudnn/lib"), path));
+    cr_expect(strstr(path, "venv/cuda_nvrtc/lib"), "its own, not a newer one: %s", path);
 }
 
 static int resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note,

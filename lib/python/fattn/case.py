@@ -17,7 +17,7 @@ TYPES = {
 UNSAID = ("rope", "dropout_mask", "scale_in_memory", "cumulative", "packed_table", "block_mask")
 
 
-def facts(*words: str, given: str = "") -> tuple[int, str, str]:
+def facts(*words: str, given: str = "", **variables: str) -> tuple[int, str, str]:
     """Exit code, output and messages of the program facts: of the wheel, of the build or of the PATH."""
     found = shared("wheel:bin/facts", "build:bin/facts", "bundle:bin/facts")
     program = os.environ.get("FACTS_PROGRAM") or found or shutil.which("facts")
@@ -30,7 +30,7 @@ def facts(*words: str, given: str = "") -> tuple[int, str, str]:
         text=True,
         errors="replace",
         check=False,
-        env={"FACTS_PYTHON": sys.executable, **os.environ},
+        env={"FACTS_PYTHON": sys.executable, **os.environ, **variables},
     )
     return done.returncode, done.stdout, done.stderr.strip()
 

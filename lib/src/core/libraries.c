@@ -118,6 +118,12 @@ fattn_status fattn__fail_mixed(const char *foreign, const char *dir)
         foreign, dir);
 }
 
+/* cuDNN says yes with an older one, and then compiles nothing. */
+static int oldest_nvrtc(int sm)
+{
+    return sm < 100 ? 0 : sm == 100 || sm == 120 ? 12080 : 12090;
+}
+
 fattn_status fattn_context_verify(fattn_context *context)
 {
     char path[PATH_MAX];
@@ -130,6 +136,12 @@ fattn_status fattn_context_verify(fattn_context *context)
         if (context->nvrtc == NULL)
             return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d needs NVRTC and none was given",
                                context->api->version);
+        const int oldest = oldest_nvrtc(context->info.sm), version = context->api->nvrtc.version;
+        if (version < oldest)
+            return fattn__fail(FATTN_ENVIRONMENT,
+                               "NVRTC %d.%d cannot compile for sm_%d: NVRTC %d.%d or newer can",
+                               version / 1000, version / 10 % 100, context->info.sm, oldest / 1000,
+                               oldest / 10 % 100);
         if (fattn__foreign_nvrtc(context->nvrtc, path, sizeof path))
             return fattn__fail(FATTN_ENVIRONMENT,
                                "mixed NVRTC libraries: %s is mapped, %s was given", path,

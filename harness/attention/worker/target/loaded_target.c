@@ -136,7 +136,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
         FATTN_OK) { /* the cause, if the control case was refused too */
         json_decref(reply);
         reply = failed(FATTN_ENVIRONMENT, fattn_last_error(),
-                       "remove the other cuDNN from the loader's path");
+                       "--nvrtc gives another NVRTC; or remove the other library from the loader's "
+                       "path");
     }
     return reply;
 }

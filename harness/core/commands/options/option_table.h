@@ -110,6 +110,8 @@ typedef enum option_kind {
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run the cases")                                 \
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | SEARCHES | VERSIONS | ON(DEVICES),         \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                    \
+    X("nvrtc", 0, TEXT, nvrtc, "V|FILE", ASKS | SEARCHES | VERSIONS,                               \
+      "compile with this NVRTC (cuDNN below 9.21); default: beside cuDNN, else the newest")        \
     X("bundle", 0, FLAG, bundle, NULL, ON(DOCTOR),                                                 \
       "only print what a machine needs to run this bundle or package")                             \
     X("pinned-only", 0, ELSEWHERE, help, NULL, ON(CUDNN),                                          \

@@ -22,7 +22,7 @@ typedef struct facts_options {
     const char **words; /* CASES, IN..., owned array of argv's strings */
     size_t word_count;
     const char *cudnn, *device, *where, *with, *guards, *output, *dump, *standalone, *plan_dir,
-        *oracle;
+        *oracle, *nvrtc;
     int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
     double timeout_s;
     const char *liar, *dtype;

@@ -93,6 +93,13 @@ int facts_session_targets(facts_session *s, const char *cudnn, const char *devic
         facts_targets_of(&s->targets, FACTS_TARGET_CPU) == s->targets.count)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --device cpu runs no cuDNN: leave out "
                                                     "--cudnn, or name a GPU or a described device");
+    size_t needs = 0;
+    for (size_t i = 0; i < s->targets.count; i++)
+        needs += s->targets.at[i].build.needs_nvrtc;
+    if (status == 0 && s->options->nvrtc && !needs)
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts: --nvrtc %s: cuDNN 9.21 and newer have NVRTC inside",
+                              s->options->nvrtc);
     return status != 0 ? status : check_oracle(s);
 }
 
@@ -124,9 +131,11 @@ static void count_plans(facts_plan_counts *counts, const facts_line *row)
 {
     bool loaded = false;
     facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
+    const facts_span ms = facts_line_get(row, "plan_ms");
+    const bool made = !loaded && ms.at && facts_json_is(facts_line_get(row, "backend"), "cudnn");
     counts->loaded += loaded;
-    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL &&
-                        facts_json_is(facts_line_get(row, "backend"), "cudnn");
+    counts->compiled += made;
+    counts->ms += made ? strtod(ms.at, NULL) : 0;
     const facts_span why = facts_line_get(row, "not_loaded");
     if (why.at && counts->not_loaded++ == 0)
         facts_json_string(why, counts->why, sizeof counts->why);

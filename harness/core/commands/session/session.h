@@ -13,9 +13,10 @@
 #include "supervisor/order.h"
 #include "tally.h"
 
-/* What rows say of --plan-dir. */
+/* What rows say of plans. */
 typedef struct facts_plan_counts {
     size_t compiled, loaded; /* of cuDNN */
+    double ms;               /* for those that were compiled */
     size_t not_loaded;       /* files that could not be used; their plans were compiled again */
     size_t not_kept;         /* plans that could not be written to the folder */
     char why[300], why_not_kept[160]; /* of the first of these */
