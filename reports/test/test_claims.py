@@ -67,7 +67,7 @@ class Reading(unittest.TestCase):
     def test_a_bad_line_is_named_with_its_place(self):
         thing, rule = "project: thing 1\n", "project: thing 1\nrule: t/1\n"
         words = "project: link: rule: says: kind: refuse: unless: edge: untestable: note:"
-        kinds = "decision numbers caller; did you mean decision?"
+        kinds = "decision numbers caller order; did you mean decision?"
         sides = "7:7: edge: takes COMMON | REFUSED | LET THROUGH"
         edge = "edge: pass=fwd | d=100 | d=104\n"
         both = "3:1: the rule t/1 is untestable and has a predicate or an edge"

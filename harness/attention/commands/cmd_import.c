@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention_commands.h"
+#include "builds/described_device.h"
 #include "builds/print_line.h"
 #include "import/import.h"
 #include "known/known.h"
@@ -27,18 +28,25 @@ static void version(char out[24], int packed)
     snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
 }
 
-/* The failures that speak of a problem; the caller frees them. The architecture of the log's
- * program is not known. */
-static facts_known_answer *known(const facts_knowledge *k, const facts_imported *p, size_t *count)
+typedef struct knowledge {
+    facts_knowledge failures;
+    facts_described_device gpu; /* that the text names; sm 0: none, or unknown here */
+} knowledge;
+
+/* The failures that speak of a problem; the caller frees them. */
+static facts_known_answer *known(const knowledge *k, const facts_imported *p, size_t *count)
 {
-    char cudnn[24];
+    char cudnn[24], sm[12];
     facts_case c;
     facts_error error;
-    facts_known_answer *out = calloc(k->count + 1, sizeof *out);
+    facts_known_answer *out = calloc(k->failures.count + 1, sizeof *out);
     version(cudnn, p->cudnn);
     const bool parsed = facts_case_parse(&c, p->name, &error);
-    const facts_subject subject = { .c = &c, .cudnn = p->cudnn ? cudnn : NULL };
-    *count = parsed ? facts_known_of(k, &subject, out) : 0;
+    snprintf(sm, sizeof sm, "%d", k->gpu.sm);
+    const facts_subject subject = { .c = &c,
+                                    .cudnn = p->cudnn ? cudnn : NULL,
+                                    .sm = k->gpu.sm ? sm : NULL };
+    *count = parsed ? facts_known_of(&k->failures, &subject, out) : 0;
     return out;
 }
 
@@ -46,7 +54,7 @@ static facts_known_answer *known(const facts_knowledge *k, const facts_imported 
  * ------------------------------------------------------------------------------------------------------------------
  */
 
-static void print_known(const facts_knowledge *k, const facts_imported *p, FILE *out)
+static void print_known(const knowledge *k, const facts_imported *p, FILE *out)
 {
     size_t count;
     facts_text lines = { 0 };
@@ -57,7 +65,7 @@ static void print_known(const facts_knowledge *k, const facts_imported *p, FILE 
     free(found);
 }
 
-static void print_problem(const facts_knowledge *k, const facts_imported *p, FILE *out)
+static void print_problem(const knowledge *k, const facts_imported *p, FILE *out)
 {
     char cudnn[24], frontend[24];
     version(cudnn, p->cudnn);
@@ -103,18 +111,35 @@ static void print_named(const facts_import *m, FILE *out)
         }
 }
 
-/* The next commands: the answer of the log's cuDNN, and the versions in which it changed. */
-static void print_next(const facts_import *m, FILE *out)
+static const char *device_of(const knowledge *k)
+{
+    return k->gpu.sm ? k->gpu.name : "h100-sxm";
+}
+
+/* The next commands for the problem that failed in the log, or the first: the answer of the log's
+ * cuDNN on its GPU, and the versions in which it changed. */
+static void print_next(const facts_import *m, const knowledge *k, FILE *out)
 {
     const facts_imported *p = facts_import_at(m, 0);
     char cudnn[24], of[40] = "";
+    for (size_t i = facts_import_count(m); i-- > 0;)
+        if (facts_import_at(m, i)->log_count)
+            p = facts_import_at(m, i);
     version(cudnn, p->cudnn);
     if (p->cudnn)
         snprintf(of, sizeof of, " --cudnn %s", cudnn);
-    fprintf(out,
-            "# Next: facts decide '%s'%s --device h100-sxm --explain\n"
-            "#       facts bisect '%s' --device h100-sxm\n",
-            p->name, of, p->name);
+    fprintf(out, "# Next: facts decide '%s'%s --device %s --explain\n", p->name, of, device_of(k));
+    fprintf(out, "#       facts bisect '%s' --device %s\n", p->name, device_of(k));
+}
+
+/* The first GPU that the text names and that has a description. */
+static void find_gpu(const facts_import *m, facts_described_device *out)
+{
+    facts_error ignored;
+    for (size_t i = 0; i < facts_import_named_count(m) && !out->sm; i++)
+        if (strcmp(facts_import_named_at(m, i)->what, "GPU") == 0 &&
+            facts_device_load(out, facts_import_named_at(m, i)->version, &ignored) != 0)
+            *out = (facts_described_device){ 0 };
 }
 
 /* An error that no graph made, and the rule whose message it is. */
@@ -131,7 +156,7 @@ static void print_orphan(const char *text)
     facts_callers_free(&callers);
 }
 
-static void print_text(const facts_import *m, const facts_knowledge *k)
+static void print_text(const facts_import *m, const knowledge *k)
 {
     size_t scales = 0, unread, orphans, count = facts_import_count(m);
     const char *text;
@@ -154,7 +179,7 @@ static void print_text(const facts_import *m, const facts_knowledge *k)
         print_orphan(text);
     print_named(m, stdout);
     if (count)
-        print_next(m, stdout);
+        print_next(m, k, stdout);
 }
 
 /* ---- JSON
@@ -172,7 +197,7 @@ static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IM
     facts_text_puts(t, "],");
 }
 
-static void put_problem(facts_text *t, const facts_knowledge *k, const facts_imported *p)
+static void put_problem(facts_text *t, const knowledge *k, const facts_imported *p)
 {
     char number[24];
     facts_text_puts(t, "{");
@@ -215,7 +240,7 @@ static void put_strings(facts_text *t, const char *key, const facts_import *m,
     facts_text_format(t, "],\"%s_count\":%zu,", key, total);
 }
 
-static void print_json(const facts_import *m, const facts_knowledge *k)
+static void print_json(const facts_import *m, const knowledge *k)
 {
     facts_text t = { 0 };
     for (size_t i = 0; i < facts_import_count(m); i++) {
@@ -273,14 +298,14 @@ static void print_answers(const facts_session *s, FILE *out)
     }
 }
 
-static int ask(const facts_invocation *call, const facts_import *m)
+static int ask(const facts_invocation *call, const facts_import *m, const knowledge *k)
 {
     const facts_options *o = call->options;
     facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     facts_session s = {
         .options = o, .task = task, .unguarded = !o->run, .call = call, .keep_record = true
     };
-    const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
+    const char *devices = o->device ? o->device : o->run ? "0" : device_of(k);
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
         fputs("facts import --run: no GPU here; give --device cpu (the CPU backend), or --decide, "
@@ -344,12 +369,12 @@ static int import(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     facts_import *m = facts_import_create();
-    facts_knowledge k = { 0 };
+    knowledge k = { 0 };
     char path[FACTS_PATH];
     facts_error error = { 0 };
     int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     if (m && facts_made_path("known", path) &&
-        !facts_knowledge_load(&k, call->driver->language, path, &error))
+        !facts_knowledge_load(&k.failures, call->driver->language, path, &error))
         status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
@@ -359,6 +384,7 @@ static int import(const facts_invocation *call)
         all = all && read;
     }
     if (status == FACTS_EXIT_OK) {
+        find_gpu(m, &k.gpu);
         o->json ? print_json(m, &k) : print_text(m, &k);
         fflush(stdout);
         status = all || facts_import_count(m) ? exit_of(m) : FACTS_EXIT_BAD_INPUT;
@@ -367,10 +393,10 @@ static int import(const facts_invocation *call)
     }
     if ((o->decide || o->run) && facts_import_count(m) &&
         (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE)) {
-        int asked = ask(call, m);
+        int asked = ask(call, m, &k);
         status = asked != FACTS_EXIT_OK ? asked : status;
     }
-    facts_knowledge_free(&k);
+    facts_knowledge_free(&k.failures);
     facts_import_destroy(m);
     return status;
 }

@@ -18,6 +18,7 @@
 #include "worker/row/describe.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
+#include "worker/row/row.h"
 #include "worker/row/standalone.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
@@ -378,6 +379,19 @@ static void judge(facts_job *job)
  * ---------------------------------------------------------------------------------------------------------------
  */
 
+/* Training needs the forward, too. */
+static void describe_forward(json_t *row, fattn_context *context, const facts_case *backward)
+{
+    char name[FACTS_NAME_MAX];
+    fattn_decision *decision = facts_decide_forward(name, context, backward);
+    if (decision && !fattn_decision_supported(decision)) {
+        json_t *forward = json_pack("{s:s}", "case", name);
+        facts_row_decision(forward, decision);
+        json_object_set_new(row, "forward", forward);
+    }
+    fattn_decision_destroy(decision);
+}
+
 static void describe(facts_job *job, json_t *row)
 {
     attention_job *j = of(job);
@@ -386,10 +400,13 @@ static void describe(facts_job *job, json_t *row)
     facts_row_describe(row, &j->content);
     facts_case c;
     facts_error error;
-    if (request->explain && j->decision && !fattn_decision_supported(j->decision) &&
-        job->result.verdict != FACTS_VERDICT_INCONCLUSIVE &&
-        facts_case_parse(&c, request->text, &error))
-        facts_row_nearest(row, job->worker->context, &c, &j->problem.ask);
+    if (request->explain && j->decision && job->result.verdict != FACTS_VERDICT_INCONCLUSIVE &&
+        facts_case_parse(&c, request->text, &error)) {
+        if (!fattn_decision_supported(j->decision))
+            facts_row_nearest(row, job->worker->context, &c, &j->problem.ask);
+        else if (j->problem.ask.pass == FATTN_BACKWARD)
+            describe_forward(row, job->worker->context, &c);
+    }
     if (j->content.trial && j->trial.prepared && j->trial.status == FATTN_OK) {
         if (request->explain)
             json_object_set_new(row, "pictures", facts_pictures(&j->trial, &j->reference));

@@ -40,23 +40,30 @@ const char *facts_device_names(char *out, size_t bytes)
     return out;
 }
 
-/* "NVIDIA RTX 5090", "rtx-5090" and "RTX5090" are one product. */
-static bool same_product(const char *a, const char *b)
+/* "NVIDIA GeForce RTX 5090", "rtx-5090" and "RTX5090 Laptop" are one product; RTX 509 is another. */
+static bool is_product(const char *a, const char *product)
 {
     static const char BETWEEN[] = " -_";
-    a += strncasecmp(a, "nvidia", 6) == 0 ? 6 : 0;
-    for (;; a++, b++) {
+    a += strncasecmp(a, "nvidia ", 7) == 0 ? 7 : 0;
+    a += strncasecmp(a, "geforce ", 8) == 0 ? 8 : 0;
+    for (;; a++, product++) {
+        const bool ended = !isalnum((unsigned char)*a);
         a += strspn(a, BETWEEN);
-        b += strspn(b, BETWEEN);
-        if (!*a || !*b || tolower((unsigned char)*a) != tolower((unsigned char)*b))
-            return !*a && !*b;
+        product += strspn(product, BETWEEN);
+        if (!*product)
+            return ended;
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*product))
+            return false;
     }
 }
 
-/* The path of the description that names a product. */
+/* The path of the first description of a product or an architecture ("sm_90"). */
 static bool find_product(const char *spec, const char *names, char out[FACTS_PATH])
 {
     char list[512], part[128], *rest = NULL;
+    char *end;
+    const bool architecture = strncmp(spec, "sm", 2) == 0;
+    const long sm = strtol(architecture ? spec + 2 + (spec[2] == '_') : spec, &end, 10);
     bool found = false;
     (void)snprintf(list, sizeof list, "%s", names);
     for (char *name = strtok_r(list, ", ", &rest); name && !found;
@@ -65,8 +72,11 @@ static bool find_product(const char *spec, const char *names, char out[FACTS_PAT
         json_t *product;
         (void)snprintf(part, sizeof part, "devices/%.60s.json", name);
         json_t *file = facts_home_path(part, out) ? json_load_file(out, 0, NULL) : NULL;
+        found = architecture && !*end &&
+                json_integer_value(json_object_get(json_object_get(file, "device"), "deviceVer")) ==
+                    10 * sm;
         json_array_foreach(json_object_get(file, "products"), i, product) found |=
-            json_is_string(product) && same_product(spec, json_string_value(product));
+            json_is_string(product) && is_product(spec, json_string_value(product));
         json_decref(file);
     }
     return found;

@@ -49,12 +49,17 @@ void facts_callers_lines(facts_text *out, const char *prefix, const facts_caller
     for (size_t i = next(callers, 0, subject); i < callers->count;
          i = next(callers, i + 1, subject)) {
         const facts_caller *at = &callers->at[i];
-        const bool first = strcmp(project, text_of(at, "project")) != 0;
+        const bool first = strcmp(project, text_of(at, "project")) != 0,
+                   order = strcmp(text_of(at, "kind"), "order") == 0;
+        if (order && !first)
+            continue;
         shown = first ? 1 : shown + 1;
         if (first)
-            facts_text_format(out, "%s%s%s %s refuses it before cuDNN sees it: %s (%s)",
-                              *project ? "\n" : "", prefix, text_of(at, "project"),
-                              text_of(at, "version"), text_of(at, "says"), text_of(at, "rule"));
+            facts_text_format(out, "%s%s%s %s %s: %s (%s)", *project ? "\n" : "", prefix,
+                              text_of(at, "project"), text_of(at, "version"),
+                              order ? "does not try cuDNN first"
+                                    : "refuses it before cuDNN sees it",
+                              text_of(at, "says"), text_of(at, "rule"));
         else if (shown <= RULES_SHOWN)
             facts_text_format(out, "%s%s", shown == 2 ? "; also " : ", ", text_of(at, "rule"));
         project = text_of(at, "project");

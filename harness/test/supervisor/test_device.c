@@ -61,6 +61,12 @@ Test(device, a_name_that_is_not_there_lists_those_that_are)
     cr_expect_eq(facts_device_load(&d, "sm90-big", &m), 0, "%s", m.text);
     cr_expect_eq(facts_device_load(&d, "nvidia hopper-b7", &m), 0, "by its product: %s", m.text);
     cr_expect_str_eq(d.name, "sm90-big");
+    cr_expect_eq(facts_device_load(&d, "NVIDIA GeForce Hopper S3 80GB", &m), 0, "%s", m.text);
+    cr_expect_str_eq(d.name, "sm90-small", "by what a driver calls it");
+    cr_expect_eq(facts_device_load(&d, "Hopper S31", &m), 2, "another product");
+    cr_expect_eq(facts_device_load(&d, "sm_90", &m), 0, "by its architecture: %s", m.text);
+    cr_expect_str_eq(d.name, "sm90-big", "the first");
+    cr_expect_eq(facts_device_load(&d, "sm_91", &m), 2);
     cr_expect_eq(facts_device_load(&d, "small", &m), 2);
     cr_expect_eq(facts_device_load(&d, "nothing", &m), 2);
     cr_expect(strstr(m.text, "or one of: sm90-big, sm90-small"), "%s", m.text);

@@ -7,7 +7,7 @@ from typing import Any, Optional, Union
 from . import sdpa
 from .arrays import CUDA
 from .case import facts, names
-from .library import Error, shared
+from .library import Error
 from .problem import of_arrays
 
 DEVICE = "h100-sxm"  # of tensors that are on no GPU
@@ -42,21 +42,28 @@ class Why:
             if row:
                 lines += _answer(word, row)
         for one in self.callers:
-            lines.append(f"{one['project']} {one['version']} refuses it before cuDNN sees it:")
+            does = (
+                "refuses it before cuDNN sees it" if _refuses(one) else "does not try cuDNN first"
+            )
+            lines.append(f"{one['project']} {one['version']} {does}:")
             lines.append(f"  {one['says']} ({one['rule']})")
         for one in self.known:
             lines.append(f"known: {one['title'].rstrip('.')} ({one['id']}{_fixed(one)})")
             lines += [f"  instead: {remedy}" for remedy in [one.get("remedy")] if remedy]
-        lines += [f"note: {note}" for note in [*self.notes, *_preference(self.forward)]]
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines + ["next:", *(f"  {command}" for command in self.next)])
 
     def _headline(self) -> str:
-        refused = [one["rule"] for one in self.callers if one["project"] == "PyTorch"]
+        refused = [
+            one["rule"] for one in self.callers if one["project"] == "PyTorch" and _refuses(one)
+        ]
         such = [one["id"] for one in self.known if one["such_data"]]
         if refused:
             return f"PyTorch does not give this call to cuDNN ({', '.join(refused)})."
         if not self.supported:
-            return "cuDNN refuses this call."
+            half = self.backward and self.backward["verdict"] == "supported"
+            which = ": the backward is accepted; its forward is not" if half else ""
+            return f"cuDNN refuses this call{which}."
         if such:
             return f"cuDNN accepts this call, and it is known to fail ({', '.join(such)})."
         if self.known:
@@ -75,17 +82,8 @@ def _fixed(one: dict[str, Any]) -> str:
     return f", fixed in {one['fixed']}" if one.get("fixed") else ""
 
 
-def _preference(row: dict[str, Any]) -> list[str]:
-    """pt/preference: whether PyTorch tries cuDNN before FlashAttention."""
-    first = (row["sm"] == 90 or row["sm"] // 10 == 10) and _version(row["cudnn"]) >= (9, 15, 1)
-    how = "with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):"
-    return (
-        [] if first else [f"PyTorch tries FlashAttention before cuDNN here (pt/preference); {how}"]
-    )
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
+def _refuses(caller: dict[str, str]) -> bool:
+    return caller["kind"] != "order"
 
 
 def _answer(word: str, row: dict[str, Any]) -> list[str]:
@@ -132,7 +130,7 @@ def why(
     The first eight arguments are those of torch.nn.functional.scaled_dot_product_attention. Tensors of PyTorch (also meta, nested), NumPy and JAX will
     do, and extents alone: fattn.why((2, 16, 1000, 100), (2, 16, 1000, 100), (2, 16, 1000, 100)), which count as bf16.
 
-    device    a GPU's number, or a described device ("h100-sxm", `facts devices`); None: the GPU of the query, else h100-sxm
+    device    a GPU's number, a product or a description ("b200", "h100-sxm", `facts devices`); None: the GPU of the query, else h100-sxm
     cudnn     a version or a folder; None: the cuDNN of this process (PyTorch's), else the default of `facts cudnn`
     backward  also ask the backward; None: if a tensor requires a gradient
     Errors    Error with status "bad_problem": the call is wrong for PyTorch, too; "environment": cuDNN or the program facts is missing
@@ -146,34 +144,30 @@ def why(
     asked = [problem, *([problem.replace(pass_="bwd")] if backward else [])]
     gpu = shapes["q"].device
     where = device if device is not None else gpu[1] if gpu[0] == CUDA else DEVICE
-    answer = Why(_decide(names(*asked), cudnn or _mapped(), _device(where)), notes)
+    word = str(where).rpartition("cuda:")[2].replace("cuda", "0")
+    answer = Why(_decide(names(*asked), cudnn, word), notes)
     print(answer)
     return answer
 
 
-def _decide(cases: list[str], cudnn: str, device: str) -> list[dict[str, Any]]:
-    words = ("--cudnn", cudnn, "--device", device, "--json", "--explain")
-    _, said, message = facts("decide", *cases, *words)
+def _decide(cases: list[str], cudnn: Optional[str], device: str) -> list[dict[str, Any]]:
+    """With the cuDNN of this process, also its NVRTC compiles."""
+    mapped = _mapped("libcudnn.so.9")
+    words = ("--device", device, "--json", "--explain", "--cudnn")
+    nvrtc = "" if cudnn or not mapped else _mapped("libnvrtc.so")
+    folder = str(pathlib.Path(mapped).parent) if mapped else "default"
+    _, said, message = facts("decide", *cases, *words, cudnn or folder, FACTS_NVRTC=nvrtc)
     rows = {row["case"]: row for row in map(json.loads, said.splitlines()) if "verdict" in row}
     if len(rows) != len(cases):
         raise Error("environment", message.splitlines()[0] if message else "facts gave no answer")
     return [rows[case] for case in cases]
 
 
-def _device(word: Union[str, int]) -> str:
-    """ "cuda:1" is GPU 1; "h100" is the one description that begins so."""
-    name = str(word).rpartition("cuda:")[2].replace("cuda", "0")
-    found = shared(*(f"{root}:devices/{DEVICE}.json" for root in ("wheel", "prefix", "source")))
-    known = sorted(file.stem for file in found.parent.glob("*.json")) if found else []
-    like = [one for one in known if one.startswith(f"{name}-")]
-    return like[0] if len(like) == 1 and name not in known else name
-
-
-def _mapped() -> str:
-    """The folder of the cuDNN that this process has mapped."""
+def _mapped(library: str) -> str:
+    """The file of a library that this process has mapped; "" if there is none."""
     try:
         maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         maps = ""
-    found = [line.split(maxsplit=5)[5] for line in maps.splitlines() if "/libcudnn.so.9" in line]
-    return str(pathlib.Path(found[0]).parent) if found else "default"
+    found = [line.split(maxsplit=5)[5] for line in maps.splitlines() if f"/{library}" in line]
+    return found[0] if found else ""

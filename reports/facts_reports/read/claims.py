@@ -16,7 +16,8 @@ from . import cases, predicate
 from .text import clean
 from .versions import segments, version_key
 
-KINDS = ("decision", "numbers", "caller")
+KINDS = ("decision", "numbers", "caller", "order")
+_UNASKED = ("caller", "order")  # no backend answers them
 LINES = tuple("project link rule says kind refuse unless edge untestable note".split())
 MOST_LETTERS = 16384  # of one line
 MOST_PAIRS = 64  # of one rule
@@ -153,14 +154,14 @@ class Claim:
         caller = "untestable: why; no backend answers a rule of this kind"
         for lacks, what in (
             (not self.says, "says: what the project says, and in which file"),
-            (not self.kind, "kind: decision, numbers or caller"),
+            (not self.kind, "kind: decision, numbers, caller or order"),
             (testable and not self.refuse, "refuse: a predicate, or untestable: why"),
             (testable and not self.edges, edge),
-            (testable and self.kind == "caller", caller),
+            (testable and self.kind in _UNASKED, caller),
         ):
             if lacks:
                 self.fail(f"the rule {self.id} lacks {what}")
-        if self.untestable and (self.edges or (self.refuse and self.kind != "caller")):
+        if self.untestable and (self.edges or (self.refuse and self.kind not in _UNASKED)):
             self.fail(f"the rule {self.id} is untestable and has a predicate or an edge")
 
 

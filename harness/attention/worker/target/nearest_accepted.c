@@ -133,18 +133,40 @@ static bool change_case(facts_case *c, const fattn_problem *was, const fattn_pro
     return ok;
 }
 
-/* Does the target accept that case? It is asked again: what is printed must be true. */
-static bool accepts(fattn_context *context, const facts_case *c)
+/* What the target answers to that case; NULL: there is no such problem. */
+static fattn_decision *ask(fattn_context *context, const facts_case *c)
 {
     facts_error ignored;
     fattn_decision *decision = NULL;
     facts_problem *problem = malloc(sizeof *problem);
-    bool yes = problem != NULL && facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED &&
-               fattn_decide(&decision, context, &problem->ask, FATTN_ASK_A) == FATTN_OK &&
-               fattn_decision_supported(decision);
-    fattn_decision_destroy(decision);
+    if (problem && facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED)
+        (void)fattn_decide(&decision, context, &problem->ask, FATTN_ASK_A);
     free(problem);
+    return decision;
+}
+
+/* Does the target accept that case? It is asked again: what is printed must be true. */
+static bool accepts(fattn_context *context, const facts_case *c)
+{
+    fattn_decision *decision = ask(context, c);
+    const bool yes = decision && fattn_decision_supported(decision);
+    fattn_decision_destroy(decision);
     return yes;
+}
+
+fattn_decision *facts_decide_forward(char name[FACTS_NAME_MAX], fattn_context *context,
+                                     const facts_case *backward)
+{
+    static const facts_key only_backward[] = { FACTS_KEY_DBIAS, FACTS_KEY_DSINK,
+                                               FACTS_KEY_DETERMINISTIC, FACTS_KEY_DO };
+    facts_case c = *backward;
+    facts_error ignored;
+    bool ok =
+        facts_case_set(&c, FACTS_KEY_PASS, "fwd", &ignored) && set_outputs(&c, FATTN_WANT_STATS);
+    for (size_t i = 0; ok && i < sizeof only_backward / sizeof *only_backward; i++)
+        ok = set_default(&c, only_backward[i]);
+    facts_case_name(&c, name);
+    return ok ? ask(context, &c) : NULL;
 }
 
 /* "d=192 is refused here; accepted: d=256, d=192/128, d=128": of the key of the nearest accepted
@@ -160,7 +182,9 @@ static void add_meaning(json_t *row, const facts_case *c, const facts_case *near
         used += (size_t)snprintf(text + used, sizeof text - used,
                                  "%s%s=%s is refused here; accepted:", used ? "; " : "", word, is);
         for (size_t i = 0; i < count && used < sizeof text; i++)
-            if (strcmp(is, facts_case_get(&near[i], key)) != 0)
+            if (strcmp(is, facts_case_get(&near[i], key)) != 0 &&
+                (i == 0 ||
+                 strcmp(facts_case_get(&near[i - 1], key), facts_case_get(&near[i], key)) != 0))
                 used += (size_t)snprintf(text + used, sizeof text - used, " %s=%s", word,
                                          facts_case_get(&near[i], key));
         if (used >= sizeof text)

@@ -14,4 +14,9 @@
 void facts_row_nearest(json_t *row, fattn_context *context, const facts_case *c,
                        const fattn_problem *refused);
 
+/* The decision on the forward that a backward needs, and its case; NULL: no case has it. The caller
+ * destroys it. */
+fattn_decision *facts_decide_forward(char name[FACTS_NAME_MAX], fattn_context *context,
+                                     const facts_case *backward);
+
 #endif

@@ -122,33 +122,43 @@ static void put_nearest(const json_t *row, FILE *out)
                 (long long)json_integer_value(json_object_get(row, "nearest_asked")));
 }
 
-void facts_explain_nearest(const char *text, size_t length, FILE *out)
+static void put_text(const char *label, const char *text, FILE *out)
+{
+    if (!*text)
+        return;
+    fprintf(out, "  %-11s ", label);
+    put_clean(text, out);
+    fputc('\n', out);
+}
+
+bool facts_explain_nearest(const char *text, size_t length, FILE *out)
 {
     json_t *row = json_loadb(text, length, 0, NULL);
-    if (row && json_object_get(row, "nearest")) {
-        const json_t *reason = json_object_get(row, "reason");
+    const json_t *forward = json_object_get(row, "forward"),
+                 *reason = json_object_get(forward ? forward : row, "reason");
+    const bool found = forward || json_object_get(row, "nearest");
+    if (found) {
         const char *meaning = text_of(reason, "meaning"), *remedy = text_of(reason, "remedy");
+        const bool its_own = json_array_size(json_object_get(reason, "chain"));
         put_clean(text_of(row, "case"), out);
         fprintf(out, "\n  %s on %s: ", text_of(row, "build"), text_of(row, "device"));
+        fputs(forward ? "the backward is accepted; its forward is not" : "", out);
         put_clean(meaning, out);
-        fputs(*meaning ? "\n  cuDNN:      " : "", out);
-        put_clean(text_of(reason, "text"), out);
         fputc('\n', out);
-        if (*remedy && strncmp(remedy, "fattn_explain", 13) != 0) {
-            fprintf(out, "  %-11s ", "remedy");
-            put_clean(remedy, out);
-            fputc('\n', out);
-        }
+        put_text("forward", text_of(forward, "case"), out);
+        put_text(its_own ? "cuDNN:" : "libfattn:", text_of(reason, "text"), out);
+        put_text("remedy", strncmp(remedy, "fattn_explain", 13) != 0 ? remedy : "", out);
         put_nearest(row, out);
     }
     json_decref(row);
+    return found;
 }
 
 void facts_explain_row(const char *text, size_t length, FILE *out)
 {
-    static const char *const places[] = { "case", "cudnn",   "build",         "device",
-                                          "sm",   "run",     "group",         "attempt",
-                                          "more", "nearest", "nearest_asked", "known" };
+    static const char *const places[] = { "case",          "cudnn", "build",   "device", "sm",
+                                          "run",           "group", "attempt", "more",   "nearest",
+                                          "nearest_asked", "known", "forward" };
     const char *name;
     json_t *value, *row = json_loadb(text, length, 0, NULL);
     json_object_foreach(row, name, value)

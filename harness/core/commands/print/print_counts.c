@@ -5,6 +5,8 @@
 
 #include "commands/session/tally.h"
 
+enum { CASES_NAMED = 20 };
+
 /* A refusal by cuDNN has one word for people; a yes without numbers is "yes", not "pass". */
 static const char *word_of(facts_verdict verdict, bool decided)
 {
@@ -36,6 +38,20 @@ static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *o
     print_lines(line, "      ", out);
 }
 
+/* Which of a few cases were not accepted. */
+static void print_others(const facts_tally *tally, size_t t, bool decided, FILE *out)
+{
+    const bool few = tally->work_count > 1 && tally->work_count <= CASES_NAMED;
+    size_t good = 0;
+    for (size_t work = 0; few && work < tally->work_count; work++)
+        good += facts_verdict_is_good((facts_verdict)facts_tally_cell(tally, t, work)->verdict);
+    for (size_t work = 0; good && work < tally->work_count; work++) {
+        const facts_verdict v = (facts_verdict)facts_tally_cell(tally, t, work)->verdict;
+        if (v < FACTS_VERDICT_COUNT && !facts_verdict_is_good(v))
+            fprintf(out, "      %s: %s\n", word_of(v, decided), tally->work[work].name);
+    }
+}
+
 static void print_target(const facts_tally *tally, size_t t, bool decided, FILE *out)
 {
     decided = decided || tally->targets[t].kind == FACTS_TARGET_DESCRIBED;
@@ -56,6 +72,7 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
     if (tally->work_count == 1)
         print_said(tally, facts_tally_cell(tally, t, 0), out);
     fputc('\n', out);
+    print_others(tally, t, decided, out);
 }
 
 static bool is_serious(const facts_tally *tally, uint32_t says)
@@ -92,7 +109,7 @@ static void print_reasons(const facts_tally *tally, FILE *out)
     if (reasons[0].cells)
         fputs("\nreasons, most frequent first:\n", out);
     for (size_t i = 0; i < 5 && reasons[i].cells; i++)
-        fprintf(out, "  %6zu  %.140s\n", reasons[i].cells,
+        fprintf(out, "  %6zu  %.*s\n", reasons[i].cells, tally->work_count == 1 ? 400 : 140,
                 facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);
 }

@@ -85,6 +85,6 @@ void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
         }
     if (more)
         fprintf(out, "  and %zu more like these, in the record\n", more);
-    if (facts_tally_known(tally, false) + facts_tally_known(tally, true))
+    if (tally->work_count > 1 && facts_tally_known(tally, false) + facts_tally_known(tally, true))
         print_known(tally, out);
 }
