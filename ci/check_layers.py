@@ -163,6 +163,8 @@ def check_texts(names):
 # Modules whose parts call each other: they are one module in several files, and their README says so.
 ONE_MODULE = ("lib/src", "harness/core/supervisor")
 FILES_IN_A_FOLDER = 25
+ROOMS = ("harness/", "lib/cuda", "lib/gpu/", "lib/src", "lib/test", "reference/", "reports/facts_")
+PAGE = 9  # lines of a folder's README
 
 
 def module_of(name):
@@ -175,6 +177,7 @@ def check_structure(names, build=None):
     tested = [name for name in every if structure.PRODUCTION.search(name)]
     yield from check_names(every)
     yield from check_folders(every, names)
+    yield from check_pages(every)
     included = structure.includes(HOME, every)
     for a, b in sorted(included):
         planted = a.startswith("harness/attention/self/") and b.startswith("lib/src/liars/")
@@ -231,6 +234,13 @@ def check_folders(every, names):
         above = re.sub(r"/test/.*", "/test", folder)  # the folders of tests share a page
         if not {f"{folder}/README.md", f"{above}/README.md"} & names:
             yield f"{folder}: no README.md: each folder has a page that says what it holds"
+
+
+def check_pages(every):
+    for folder in sorted(set(map(structure.folder, every))):
+        page = HOME / folder / "README.md"
+        if folder.startswith(ROOMS) and page.exists() and page.read_text().count("\n") > PAGE:
+            yield f"{folder}/README.md: {PAGE} lines at most: what, who calls it, where to add"
 
 
 def check_linked(build):

@@ -56,6 +56,16 @@ class Rules(unittest.TestCase):
             self.assertEqual(len(found), 1, (name, found))
             self.assertTrue(found[0].startswith(f"{name}:1:"))
 
+    def test_a_page_of_a_folder_has_nine_lines_at_most(self):
+        for lines, found in ((9, 0), (10, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                layers.HOME = pathlib.Path(folder)
+                page = layers.HOME / "harness/core/worker/README.md"
+                page.parent.mkdir(parents=True)
+                page.write_text("x\n" * lines)
+                said = list(layers.check_pages(["harness/core/worker/a.c"]))
+            self.assertEqual(len(said), found, said)
+
     def test_the_core_knows_no_operation(self):
         core, attention = "harness/core/worker/a.c", "harness/attention/worker/b.h"
         files = {core: '#include "worker/b.h"\n', attention: "", "lib/include/fattn/f.h": ""}
