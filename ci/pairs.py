@@ -4,8 +4,8 @@
 usage: ci/pairs.py [--cudnn V,V] [--device D,D] [--suite S] [--write]
        --write   the accepted pairs that no other group has, as the group `pairs` of core
 
-A pair is two values of two features, for the forward and the backward apart. A pair that no case
-has is asked of cuDNN as a case of these two values alone. Exit: 0 no accepted pair is missing, 1
+A pair is two values of two features, for the forward and the backward apart. For a pair that no
+case has, FACTS asks cuDNN with a case of these two values alone. Exit: 0 no accepted pair is missing, 1
 some are, 3 what `facts` says.
 """
 

@@ -2,6 +2,7 @@
 
 import unittest
 
+import needs
 from scripts import BUILD, HOME, start
 
 ASKED = ("--cudnn", "9.27.0", "--device", "h100-sxm")
@@ -17,6 +18,7 @@ class Pairs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         self.assertRegex(done.stdout, r"^1\d{3} pairs in core; \d+ are in no case, 0 accepted\n$")
 
+    @needs.night
     def test_a_missing_pair_is_printed(self):
         done = self.ask("--suite", "silent")
         self.assertEqual(done.returncode, 1, done.stderr)
