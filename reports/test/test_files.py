@@ -10,7 +10,7 @@ from pathlib import Path
 
 import support
 import synthetic
-from facts_reports.page import site
+from facts_reports.page import markdown, site
 from facts_reports.read import files
 
 
@@ -160,9 +160,22 @@ class Files(unittest.TestCase):
             "facts repro 'pass=bwd dtype=bf16 s=192 fill=neglse' --cudnn 9.14.0 --device h100-sxm",
             "sha256",
             "9.27.0",
+            "Expected: the reference results, within the tolerance.",
+            "--device h100-sxm --standalone program",
         ):
             self.assertIn(word, out)
         self.assertEqual(self.issue("good", "pass=fwd dtype=f32")[0], 2)
+
+    def test_a_described_device_is_no_card_in_an_issue(self):
+        target = {"device_name": "NVIDIA H100 80GB HBM3", "driver": 0, "described_from": "a card"}
+        said = markdown._device({"sm": 90, "device": "h100-sxm"}, target)
+        self.assertEqual(said, ["described sm_90 (h100-sxm), no GPU needed"])
+        rows = [
+            (verdict, {"verdict": verdict, "device": "d", "cudnn": version})
+            for version, verdict in (("9.9.0", "supported"), ("9.10.0", "crash"), ("9.8.0", "pass"))
+        ]
+        last = "Expected: cuDNN answers, and the process lives. Last good version: 9.9.0; first bad: 9.10.0."
+        self.assertEqual(markdown._expected(rows, rows[1][1])[-1], last)
 
     def test_a_copied_command_is_quoted_for_the_shell(self):
         _, out = self.issue("bad", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '")

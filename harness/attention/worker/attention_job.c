@@ -156,6 +156,11 @@ static bool is_refused_in_vain(const attention_job *j)
     return made;
 }
 
+static bool is_too_old(const facts_worker *worker)
+{
+    return worker->device != FACTS_DEVICE_CPU && worker->info.sm < 80;
+}
+
 static bool decide(facts_job *job)
 {
     attention_job *j = of(job);
@@ -181,8 +186,7 @@ static bool decide(facts_job *job)
     job->result.verdict = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT
                               ? FACTS_VERDICT_INCONCLUSIVE
                               : FACTS_VERDICT_UNSUPPORTED;
-    if (job->worker->device != FACTS_DEVICE_CPU && job->worker->info.sm < 80 &&
-        job->result.verdict == FACTS_VERDICT_UNSUPPORTED) {
+    if (is_too_old(job->worker) && job->result.verdict == FACTS_VERDICT_UNSUPPORTED) {
         snprintf(job->result.text, sizeof job->result.text,
                  "cuDNN's attention needs sm_80 or newer; this GPU is sm_%d (cuDNN: %.400s)",
                  job->worker->info.sm, fattn_decision_text(j->decision));
@@ -401,7 +405,7 @@ static void describe(facts_job *job, json_t *row)
     facts_case c;
     facts_error error;
     if (request->explain && j->decision && job->result.verdict != FACTS_VERDICT_INCONCLUSIVE &&
-        facts_case_parse(&c, request->text, &error)) {
+        !is_too_old(job->worker) && facts_case_parse(&c, request->text, &error)) {
         if (!fattn_decision_supported(j->decision))
             facts_row_nearest(row, job->worker->context, &c, &j->problem.ask);
         else if (j->problem.ask.pass == FATTN_BACKWARD)

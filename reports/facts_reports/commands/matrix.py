@@ -1,4 +1,4 @@
-"""`facts matrix`: three cuDNN versions, suite smoke and two devices, into records and a page."""
+"""`facts matrix`: three cuDNN versions, suite smoke or the given cases, and two devices, into records and a page."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ def run(args):
             words += ["--cudnn", cudnn, "--guards", "off"]
         print(f"\n== {name}", file=out, flush=True)
         words += ["--device", devices, "-o", record, "--overwrite"]
-        done, _ = asking.run(task, ["smoke"], *words, out=sys.stdout)
+        done, _ = asking.run(task, args.words or ["smoke"], *words, out=sys.stdout)
         status = _worse(status, done)
         if done == INTERRUPTED:
             return done

@@ -4,7 +4,8 @@ import re
 
 from ..read import findings, text, words
 from ..read.cases import parse
-from ..read.vocabulary import BY_WORD, RANK
+from ..read.versions import version_key
+from ..read.vocabulary import BY_WORD, RANK, is_good
 from . import issues
 
 SUMMARY_BYTES = 4096
@@ -163,9 +164,53 @@ def issue(store, case):
         )
         out.append(f"- engine {engine}: {status} {said}")
     known = [f"- {text.markdown(line.strip())}" for line in issues.lines(row)]
+    links = dict.fromkeys(one["link"] for one in issues.of_row(row) if one["such_data"])
+    known += [f"- {link}" for link in links if link]  # of our own file
     out += ["", "What is known of it:", "", *known] if known else []
-    out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
-    return "\n".join(out)
+    out += _expected(rows, row)
+    repro = words.repro(store, row)
+    out += [
+        "",
+        "Repeat it:",
+        "",
+        f"    {repro}",
+        "",
+        "As a C program without FACTS, to attach:",
+        "",
+    ]
+    out += [f"    {repro} --standalone program", "", _environment(store, row)]
+    return re.sub("(?i)(t)he worker", r"\1he process that calls cuDNN", "\n".join(out))
+
+
+_EXPECTED = {
+    "crash": "cuDNN answers, and the process lives.",
+    "hang": "cuDNN answers.",
+    "build_fail": "an engine that cuDNN offers compiles.",
+    "exec_fail": "an engine that compiles runs.",
+}
+
+
+def _expected(rows, worst):
+    """What should happen, and the versions between which this device's answer changed."""
+    kind = BY_WORD[worst["verdict"]].kind
+    if kind not in ("failure", "error"):
+        return []
+    said = _EXPECTED.get(worst["verdict"], "the reference results, within the tolerance.")
+    bad = {}  # by version: does any row of it fail?
+    for outcome, row in rows:
+        if row["device"] == worst["device"] and BY_WORD[outcome].kind != "open":
+            version = row.get("cudnn") or ""
+            bad[version] = bad.get(version, False) or not is_good(outcome)
+    versions = sorted(bad, key=version_key)
+    step = [(a, b) for a, b in zip(versions, versions[1:]) if not bad[a] and bad[b]]
+    change = f" Last good version: {step[-1][0]}; first bad: {step[-1][1]}." if step else ""
+    return ["", f"Expected: {said}{change}"]
+
+
+def _device(row, target):
+    if row.get("grade") == "decided" or target.get("described_from"):
+        return [f"described sm_{row.get('sm')} ({row['device']}), no GPU needed"]
+    return [target.get("device_name") or row["device"], f"driver {target.get('driver', 'unknown')}"]
 
 
 def _environment(store, row):
@@ -175,8 +220,7 @@ def _environment(store, row):
         f"FACTS {run.get('facts', 'unknown')}",
         f"suite {run.get('suite_hash', 'unknown')}",
         f"seed {run.get('seed', 'unknown')}",
-        str(target.get("device_name") or row["device"]),
-        f"driver {target.get('driver', 'unknown')}",
+        *_device(row, target),
         f"build {row['build']}",
     ]
     lines = [text.markdown(", ".join(said)), ""]

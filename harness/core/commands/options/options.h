@@ -41,8 +41,8 @@ typedef struct facts_options {
 /* X(SYMBOL, "name", function, "arguments", "one line of help", "example", "example"). The commands
  * of facts_command_python are Python's (reports/facts_reports), with their options and examples. */
 #define FACTS_COMMAND_LIST(X)                                                                      \
-    X(MATRIX, "matrix", facts_command_python, "",                                                  \
-      "ask several cuDNN builds about suite smoke on two devices; write a page", NULL, NULL)       \
+    X(MATRIX, "matrix", facts_command_python, "[CASES...]",                                        \
+      "ask several cuDNN builds on two devices (default: suite smoke); write a page", NULL, NULL)  \
     X(DOCTOR, "doctor", facts_command_doctor, "",                                                  \
       "show GPUs, driver and cuDNN builds; compile one plan as a test", "facts doctor",            \
       "facts doctor --json")                                                                       \

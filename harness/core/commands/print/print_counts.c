@@ -38,6 +38,17 @@ static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *o
     print_lines(line, "      ", out);
 }
 
+/* A description from specifications is named after its architecture: its first product tells more. */
+static void print_device(const facts_target *target, FILE *out)
+{
+    const char *products = target->described.products;
+    char name[192];
+    const bool named = products[0] && strncmp(target->device, "sm", 2) == 0;
+    snprintf(name, sizeof name, "%s%s%.*s%s", target->device, named ? " (" : "",
+             named ? (int)strcspn(products, ",") : 0, products, named ? ")" : "");
+    fprintf(out, "  %-20s %-14s", target->build.name, name);
+}
+
 /* Which of a few cases were not accepted. */
 static void print_others(const facts_tally *tally, size_t t, bool decided, FILE *out)
 {
@@ -60,7 +71,7 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
         counts[facts_tally_cell(tally, t, work)->verdict]++;
         by_facts += facts_tally_cell(tally, t, work)->by_facts;
     }
-    fprintf(out, "  %-20s %-14s", tally->targets[t].build.name, tally->targets[t].device);
+    print_device(&tally->targets[t], out);
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
         if (counts[v]) {
             fprintf(out, "  %s %zu", word_of(v, decided), counts[v]);
