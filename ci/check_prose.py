@@ -16,12 +16,8 @@ import tokenize
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
-LINE, CELL, WORDS, SOURCE_WORDS = (
-    120,
-    80,
-    25,
-    40,
-)  # columns of a line, characters of a table cell, words of a sentence of a page and of a source
+# columns of a line, characters of a table cell, words of a sentence of a page and of a source
+LINE, CELL, WORDS, SOURCE_WORDS = 120, 80, 25, 40
 # Pages with longer sentences, and the words of the longest. A number may only fall: a test finds a page whose longest sentence is shorter.
 LONGER = {
     "docs/numerics.md": 35,
@@ -92,15 +88,8 @@ def words(text):
 
 def longest(text):
     """The words of a page's longest sentence."""
-    return max(
-        (
-            len(words(sentence))
-            for _, kind, piece in blocks(text)
-            if kind != "line"
-            for sentence in sentences(piece)
-        ),
-        default=0,
-    )
+    pieces = [piece for _, kind, piece in blocks(text) if kind != "line"]
+    return max((len(words(one)) for piece in pieces for one in sentences(piece)), default=0)
 
 
 def language(text, wrong, most=SOURCE_WORDS):
@@ -141,12 +130,10 @@ def blocks(text):
             continue
         if stripped.startswith("|"):
             yield from flush()
-            row = re.sub(
-                r"`[^`]*`", lambda m: m[0].replace("|", "\0"), stripped.replace("\\|", "\0")
-            ).strip("|")
-            yield from (
-                (number, "cell", cell.replace("\0", "|").strip()) for cell in row.split("|")
-            )
+            row = stripped.replace("\\|", "\0")
+            row = re.sub(r"`[^`]*`", lambda m: m[0].replace("|", "\0"), row).strip("|")
+            for cell in row.split("|"):
+                yield number, "cell", cell.replace("\0", "|").strip()
             continue
         yield number, "line", line
         if not stripped or re.match(r"([-*+]|\d+\.|#+|>)\s", stripped):
@@ -169,11 +156,9 @@ def page_findings(text, wrong, most=WORDS):
             if len(piece) > LINE and max(map(len, whole)) < LINE // 2:
                 yield number, f"a line of {len(piece)} columns"
         elif kind == "cell":
-            if len(shown(piece)) > CELL:
-                yield (
-                    number,
-                    f"a table cell of {len(shown(piece))} characters: {shown(piece)[:40]}...",
-                )
+            cell = shown(piece)
+            if len(cell) > CELL:
+                yield number, f"a table cell of {len(cell)} characters: {cell[:40]}..."
             yield from ((number, what) for what in language(piece, wrong, most))
         else:
             yield from ((number, what) for what in language(piece, wrong, most))
@@ -182,65 +167,59 @@ def page_findings(text, wrong, most=WORDS):
 C_STRING = r'"(?:[^"\\\n]|\\.)*"'
 
 
+def line_of(text, found):
+    return text.count("\n", 0, found.start()) + 1
+
+
+def blanked(found):
+    return re.sub(r"[^\n]", " ", found[0])
+
+
 def c_comments(text):
     """(line, text) of a C file's comments. An example and the heading of a contract ("Order    ...") begin a line."""
-    text = re.sub(
-        rf"{C_STRING}|/\*.*?\*/|//[^\n]*",
-        lambda m: m[0] if m[0][0] == "/" else '"' + "_" * (len(m[0]) - 2) + '"',
-        text,
-        flags=re.S,
-    )
-    yield from (
-        (text.count("\n", 0, found.start()) + 1, re.sub(r"\n[ \t]*// ?", " ", found[0][2:]).strip())
-        for found in re.finditer(
-            r"//[^\n]*(?:\n[ \t]*//[^\n]*)*",
-            re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S),
-        )
-    )
+
+    def without_text(found):
+        return found[0] if found[0][0] == "/" else f'"{"_" * (len(found[0]) - 2)}"'
+
+    text = re.sub(rf"{C_STRING}|/\*.*?\*/|//[^\n]*", without_text, text, flags=re.S)
+    bare = re.sub(r"/\*.*?\*/", blanked, text, flags=re.S)
+    for found in re.finditer(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*", bare):
+        yield line_of(text, found), re.sub(r"\n[ \t]*// ?", " ", found[0][2:]).strip()
     for found in re.finditer(r"/\*.*?\*/", text, re.S):
         # the next line of a contract's heading
         body = re.sub(r"\n *\* {9,10}(?=\S)", " ", found[0][2:-2])
         # an example, a heading, an empty line
         body = re.sub(r"\n *\*(?: +(?= \S)| (?=[A-Z]\w+ {2,})|(?= ?(?:\n|$)))", "\0", body)
-        yield (
-            text.count("\n", 0, found.start()) + 1,
-            re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n"),
-        )
+        yield line_of(text, found), re.sub(r"\n *\*? ?", " ", body).replace("\0", "\n")
 
 
 def c_texts(text):
     """(line, text) of a C file's string literals that are sentences; neighbours are one."""
-    bare = re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+    bare = re.sub(r"/\*.*?\*/|//[^\n]*", blanked, text, flags=re.S)
     for found in re.finditer(rf"{C_STRING}(?:[\s\\]*{C_STRING})*", bare):
-        joined = (
-            "".join(re.findall(C_STRING, found[0]))
-            .replace('""', "")[1:-1]
-            .replace("\\n", "\n")
-            .replace('\\"', '"')
-        )
+        joined = "".join(re.findall(C_STRING, found[0])).replace('""', "")[1:-1]
+        joined = joined.replace("\\n", "\n").replace('\\"', '"')
         if " " in joined:
-            yield text.count("\n", 0, found.start()) + 1, joined
+            yield line_of(text, found), joined
+
+
+def documented(tree):
+    """The nodes that have a docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            if ast.get_docstring(node):
+                yield node
 
 
 def python_texts(text):
     """(line, text) of a Python file's string literals that are sentences, without docstrings."""
     tree = ast.parse(text)
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
+    docs = {id(node.body[0].value) for node in documented(tree)}
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in docs
-            and " " in node.value
-            and "SELECT " not in node.value
-        ):
-            yield node.lineno, node.value
+        said = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+        if isinstance(said, str) and id(node) not in docs:
+            if " " in said and "SELECT " not in said:
+                yield node.lineno, said
 
 
 def python_comments(text):
@@ -248,110 +227,70 @@ def python_comments(text):
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("#! ")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
-            node
-        ):
-            text = (
-                ast.get_docstring(node, clean=False)
-                .lstrip()
-                .replace("\n" + " " * node.body[0].col_offset, "\n")
-            )
-            text = re.sub(r"(?m)^ .*\n?", "\0", text)
-            yield (
-                node.body[0].lineno,
-                re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", text)
-                .replace("\n", " ")
-                .replace("\0", "\n"),
-            )
+    for node in documented(ast.parse(text)):
+        said = ast.get_docstring(node, clean=False).lstrip()
+        said = said.replace("\n" + " " * node.body[0].col_offset, "\n")
+        said = re.sub(r"(?m)^ .*\n?", "\0", said)
+        said = re.sub(r"\n(?=\n|[A-Z]\w+[.:] )", "\0", said)
+        yield node.body[0].lineno, said.replace("\n", " ").replace("\0", "\n")
 
 
 def template_texts(text):
     """(line, text) of a page's template: what stands between tags and Jinja's marks."""
-    text = re.sub(
-        r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>",
-        lambda m: "\n" * m[0].count("\n") + " ",
-        text,
-        flags=re.S,
-    )
+    marks = r"<(script|style)\b.*?</\1>|\{[{%#].*?[}%#]\}|<[^>]*>"
+    text = re.sub(marks, lambda m: "\n" * m[0].count("\n") + " ", text, flags=re.S)
     yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
 def script_comments(text):
     """(line, text) of a script's comments that have lines of their own."""
     for found in re.finditer(r"(?m)^ *//.*(?:\n *//.*)*", text):
-        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s*//\s*", " ", found[0]).strip()
+        yield line_of(text, found), re.sub(r"\s*//\s*", " ", found[0]).strip()
 
 
 def hash_comments(text):
     """(line, text) of a shell script's or YAML file's comments, printed help (`cat <<'END'`) and `description: "..."`. An indented line is one of its own."""
     for found in re.finditer(r"(?m)^ *#(?!!).*(?:\n *#.*)*|(?<= )# .*", text):
-        yield (
-            text.count("\n", 0, found.start()) + 1,
-            re.sub(
-                r"\n *#(?=$|  )",
-                "\n",
-                re.sub(r"\n *# (?=\S)", " ", found[0].strip(" #")),
-                flags=re.M,
-            ),
-        )
+        said = re.sub(r"\n *# (?=\S)", " ", found[0].strip(" #"))
+        yield line_of(text, found), re.sub(r"\n *#(?=$|  )", "\n", said, flags=re.M)
     for found in re.finditer(r"(?ms)<<'END'\n(.*?)^END$|description: \"(.*?)\"", text):
-        yield text.count("\n", 0, found.start()) + 1, found[1] or found[2]
+        yield line_of(text, found), found[1] or found[2]
 
 
-READERS = {
-    ".sh": [hash_comments],
-    ".yml": [hash_comments],
-    ".yaml": [hash_comments],
-    "": [hash_comments],
-    ".j2": [template_texts],
-    ".js": [script_comments],
-    ".py": [python_texts, python_comments],
-    ".c": [c_comments, c_texts],
-    ".in": [c_comments, c_texts],
-    ".cu": [c_comments],
-    ".cuh": [c_comments],
-}
+READERS = dict.fromkeys((".sh", ".yml", ".yaml", ""), [hash_comments])
+READERS |= {".j2": [template_texts], ".js": [script_comments]}
+READERS |= {".py": [python_texts, python_comments], ".cu": [c_comments], ".cuh": [c_comments]}
 
 
 def source_findings(path, text, wrong):
     """(line, what) of a source's printed texts and comments."""
-    for number, piece in (
-        found for read in READERS.get(path.suffix, [c_comments, c_texts]) for found in read(text)
-    ):
-        for part in piece.split("\n"):
-            yield from ((number, what) for what in language(part, wrong))
+    for read in READERS.get(path.suffix, [c_comments, c_texts]):
+        for number, piece in read(text):
+            for part in piece.split("\n"):
+                yield from ((number, what) for what in language(part, wrong))
 
 
 # Folders that git ignores hold what our own programs wrote: build/, and the page of `./facts matrix`.
-IGNORED = {".git"} | {
-    line.strip("/")
-    for line in (HOME / ".gitignore").read_text(encoding="utf-8").split()
-    if line.endswith("/")
-}
+IGNORED = (HOME / ".gitignore").read_text(encoding="utf-8").split()
+IGNORED = {".git", *(line.strip("/") for line in IGNORED if line.endswith("/"))}
 
 
 def pages():
     """Markdown of the tree, without the ignored folders. os.walk goes on where another test has just removed a folder; rglob ends with an error."""
     for folder, folders, names in os.walk(HOME):
         folders[:] = sorted(name for name in folders if name not in IGNORED)
-        yield from (
-            Path(folder, name) for name in sorted(names) if name.endswith((".md", ".md.in"))
-        )
+        pages_ = (name for name in sorted(names) if name.endswith((".md", ".md.in")))
+        yield from (Path(folder, name) for name in pages_)
 
 
-SOURCES = tuple(
-    (
-        "harness/core/**/*.[ch] harness/attention/**/*.[ch] harness/attention/cuda/*.cu* harness/bench/*.[ch] harness/attention/repro/*.py "
-        "harness/attention/repro/program.c.in lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* "
-        "lib/bench/*.[ch] lib/nulldriver/*.c lib/include/fattn/*.h* lib/python/fattn/*.py "
-        "reference/src/**/*.[ch] reference/cuda/*.cu* reference/include/fref/*.h "
-        "reports/facts_reports/**/*.py reports/facts_reports/page/**/*.j2 "
-        "reports/facts_reports/page/**/*.js examples/*.[ch]* ci/*.py ci/docs/*.py "
-        "ci/package/*.py ci/torture/*.py ci/gate/*.py facts action.yml templates/*.yml "
-        "ci/**/*.sh ci/gate/*.y*ml ci/nightly/*.yml"
-    ).split()
-)
+SOURCES = """harness/core/**/*.[ch] harness/attention/**/*.[ch] harness/attention/cuda/*.cu*
+    harness/attention/repro/*.py harness/attention/repro/program.c.in
+    lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* lib/bench/*.[ch] lib/nulldriver/*.c
+    lib/include/fattn/*.h* lib/python/fattn/*.py reference/src/**/*.[ch] reference/cuda/*.cu*
+    reference/include/fref/*.h reports/facts_reports/**/*.py reports/facts_reports/page/**/*.j2
+    reports/facts_reports/page/**/*.js examples/*.[ch]* ci/*.py ci/docs/*.py ci/package/*.py
+    ci/torture/*.py ci/gate/*.py facts action.yml templates/*.yml ci/**/*.sh ci/gate/*.y*ml
+    ci/nightly/*.yml""".split()
 
 
 def files():
@@ -363,11 +302,9 @@ def findings(path, wrong):
     """(line, what) of one file."""
     text = path.read_text(encoding="utf-8")
     most = LONGER.get(os.path.relpath(path, HOME), WORDS)
-    return list(
-        page_findings(text, wrong, most)
-        if path.name.endswith((".md", ".md.in"))
-        else source_findings(path, text, wrong)
-    )
+    if path.name.endswith((".md", ".md.in")):
+        return list(page_findings(text, wrong, most))
+    return list(source_findings(path, text, wrong))
 
 
 def main(arguments):

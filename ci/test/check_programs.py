@@ -23,19 +23,13 @@ FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/")
 
 # Not of a package: why.
 ELSEWHERE = {
-    **dict.fromkeys(
-        ("nvidia-smi", "nvcc", "compute-sanitizer"),
-        "of NVIDIA's driver, toolkit, or packages in FACTS's cache",
-    ),
-    **dict.fromkeys(("cc", "c++"), "Debian's alternatives: gcc, g++"),
-    **dict.fromkeys(
-        ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome"),
-        "ci/test.sh installs the browser that the distribution has",
-    ),
-    **dict.fromkeys(("facts", "facts-worker", "facts-self", "build-FACTS"), "ours"),
-    **dict.fromkeys(("awk",), "Debian's alternatives: mawk, which base-files needs"),
+    "nvidia-smi nvcc compute-sanitizer": "of NVIDIA's driver, toolkit, or packages in FACTS's cache",
+    "cc c++": "Debian's alternatives: gcc, g++",
+    "chromium chromium-browser chromium-headless-shell google-chrome": "ci/test.sh installs one",
+    "facts facts-worker facts-self build-FACTS": "ours",
+    "awk": "Debian's alternatives: mawk, which base-files needs",
     "sudo": "where the user is not root: the machine has it, or ./facts prints the command",
-    **dict.fromkeys(("kubectl",), "of the cluster; the test has a stub"),
+    "kubectl": "of the cluster; the test has a stub",
     "python": "of a virtual environment",
     "groff": "only where it is",
 }
@@ -65,11 +59,8 @@ def of_shell(source):
             words.add(name.text.decode())
             # the first argument that is no option, no option's value, no number and no variable
             if name.text.decode() in STARTERS:
-                following = [
-                    word
-                    for before, word in zip(["", *arguments], arguments)
-                    if not before.startswith("-") and not re.match(r"-|\d|\w+=", word)
-                ]
+                both = [two for two in zip(["", *arguments], arguments) if two[0][:1] != "-"]
+                following = [word for _, word in both if not re.match(r"-|\d|\w+=", word)]
                 words.update(following[:1])
     return {word for word in words if WORD.match(word)}, functions
 
@@ -80,13 +71,8 @@ STARTS = set("run Popen call check_call check_output execvp execvpe execv which"
 def of_python(text):
     """First words of what subprocess and os start, of shutil.which, and of functions that take *command: the file's own, and those of ci/test/scripts.py."""
     tree, words = ast.parse(text), set()
-    own = {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and node.args.vararg
-        and node.args.vararg.arg == "command"
-    }
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    own = {node.name for node in functions if getattr(node.args.vararg, "arg", "") == "command"}
     if any(isinstance(node, ast.ImportFrom) and node.module == "scripts" for node in tree.body):
         own |= {"run", "start"}
     for node in ast.walk(tree):
@@ -105,13 +91,9 @@ def of_python(text):
 
 
 def files():
-    listed = subprocess.run(
-        ["git", "-C", HOME, "ls-files", "-co", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split("\n")
-    return [HOME / name for name in listed if name and (HOME / name).is_file()]
+    command = ["git", "-C", HOME, "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.check_output(command, text=True).splitlines()
+    return [HOME / name for name in names if (HOME / name).is_file()]
 
 
 def named():
@@ -128,11 +110,11 @@ def named():
             continue
         for word in words:
             found.setdefault(word, set()).add(str(path.relative_to(HOME)))
-    return {
-        word: where
-        for word, where in found.items()
-        if word not in functions or not all(w.endswith(".sh") or w == "facts" for w in where)
-    }
+
+    def is_shell(where):
+        return all(name.endswith(".sh") or name == "facts" for name in where)
+
+    return {w: where for w, where in found.items() if w not in functions or not is_shell(where)}
 
 
 def listed():
@@ -152,45 +134,32 @@ def provided():
     """Every program of a minimal Debian, of the listed packages that are installed here and of what these depend on, and of build/venv."""
     packages, programs = listed()
     form = "${db:Status-Status}\t${Package}\t${Essential}\t${Priority}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
-    said = subprocess.run(
-        ["dpkg-query", "-W", "-f", form], capture_output=True, text=True, check=True
-    ).stdout
-    here = {
-        about[1]: about[2:]
-        for about in (line.split("\t") for line in said.splitlines())
-        if about[0] == "installed"
-    }
-    asked = set()
-    new = {
-        name
-        for name, about in here.items()
-        if about[0] == "yes" or about[1] == "required" or name == "apt"
-    } | packages & set(here)
+    said = subprocess.check_output(["dpkg-query", "-W", "-f", form], text=True)
+    rows = [line.split("\t") for line in said.splitlines()]
+    here = {row[1]: row[2:] for row in rows if row[0] == "installed"}
+
+    def names(text):
+        return {re.split(r"[ :(]", one.strip())[0] for one in re.split(r"[,|]", text)} - {""}
+
+    asked, new = set(), {"apt"} & set(here) | packages & set(here)
+    new |= {name for name, about in here.items() if about[0] == "yes" or about[1] == "required"}
     while new:
         asked |= new
-        needs = {
-            re.split(r"[ :(]", name.strip())[0]
-            for one in new
-            for name in re.split(r"[,|]", here[one][2])
-            if name.strip()
-        }
-        needs |= {
-            name
-            for name, about in here.items()
-            if needs
-            & {re.split(r"[ (]", word.strip())[0] for word in about[3].split(",") if word.strip()}
-        }
+        needs = set().union(*(names(here[one][2]) for one in new))
+        needs |= {name for name, about in here.items() if needs & names(about[3])}
         new = needs & set(here) - asked
-    for path in subprocess.run(
-        ["dpkg", "-L", *sorted(asked)], capture_output=True, text=True, check=True
-    ).stdout.splitlines():
+    for path in subprocess.check_output(["dpkg", "-L", *sorted(asked)], text=True).splitlines():
         folder, _, name = path.rpartition("/")
         if folder + "/" in FOLDERS:
             programs.add(name)
     return programs | {path.name for path in (HOME / "build/venv/bin").glob("*")}
 
 
+def elsewhere():
+    return {name for names in ELSEWHERE for name in names.split()}
+
+
 def missing():
     """{program that no listed package has: files that start it}."""
-    have = provided() | set(ELSEWHERE)
+    have = provided() | elsewhere()
     return {word: where for word, where in named().items() if word not in have}

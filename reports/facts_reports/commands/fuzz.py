@@ -99,11 +99,8 @@ def covers(small, large, kernels):
 def neighbours(a, b):
     if _kernels(a) != _kernels(b):
         return False
-    return (
-        features(a) - {"dtype"} == features(b) - {"dtype"}
-        or covers(a, b, {_kernels(a)})
-        or covers(b, a, {_kernels(b)})
-    )
+    alike = features(a) - {"dtype"} == features(b) - {"dtype"}
+    return alike or covers(a, b, {_kernels(a)}) or covers(b, a, {_kernels(b)})
 
 
 def _alike(a, b):
@@ -116,12 +113,12 @@ def _alike(a, b):
 def _at_fault(row):
     """{tensor: its errors}, in the row's order."""
     errors = row["errors"] if isinstance(row.get("errors"), dict) else {}
-    return {
-        tensor: error
-        for tensor, error in errors.items()
-        if isinstance(error, dict)
-        and (any(key in error for key in _COUNTS) or float(error.get("ratio", 0)) > 1)
-    }
+
+    def is_wrong(error):
+        return any(key in error for key in _COUNTS) or float(error.get("ratio", 0)) > 1
+
+    found = {tensor: error for tensor, error in errors.items() if isinstance(error, dict)}
+    return {tensor: error for tensor, error in found.items() if is_wrong(error)}
 
 
 def _same(symptom, row):
@@ -130,12 +127,10 @@ def _same(symptom, row):
     engine = row.get("engine", -1) if backend == "cudnn" else -1
     known = bool((row.get("expectation") or {}).get("met"))
     tensor = symptom["tensors"].partition(" ")[0]
-    return (
-        (symptom["verdict"], symptom["engine"], symptom["backend"])
-        == (row["verdict"], engine, backend)
-        and (symptom["known"] or not known)
-        and (not tensor or tensor in _at_fault(row))
-    )
+    if symptom["known"] < known or tensor and tensor not in _at_fault(row):
+        return False
+    about = (symptom["verdict"], symptom["engine"], symptom["backend"])
+    return about == (row["verdict"], engine, backend)
 
 
 def _text(value):
@@ -151,8 +146,8 @@ def _form(record, one):
     form = {key: one[key] for key in ("best", "start", "failed", "asked", "unfinished")}
     for key in ("cudnn", "build", "device", "sm"):
         form[key] = str(row.get(key, ""))
-    for key, of in (("ratio", "ratio"), ("got", "got"), ("want", "want"), ("bound", "bound")):
-        form[key] = _text(error.get(of, ""))
+    for key in ("ratio", "got", "want", "bound"):
+        form[key] = _text(error.get(key, ""))
     form["index"] = _text(error.get("worst_index", ""))
     form["counts"] = f"{counts} of {error['checked']}" if counts and "checked" in error else counts
     form["reason"] = " ".join(str((row.get("reason") or {}).get("text", "")).split())
@@ -192,9 +187,8 @@ def _bucket(record, group):
     symptom = min(group, key=lambda one: _order(forms[one["best"]]))
     kernels = {}
     for one in group:
-        kernels.setdefault(one["best"], set()).update(
-            {_kernels(one["best"]), _kernels(one["start"])}
-        )
+        here = kernels.setdefault(one["best"], set())
+        here |= {_kernels(one["best"]), _kernels(one["start"])}
     bucket = {key: symptom[key] for key in ("verdict", "text", "tensors", "gate", "backend")}
     return {
         **bucket,
@@ -212,14 +206,12 @@ def _bucket(record, group):
 def _groups(findings):
     groups = []
     for one in findings:
-        near = [
-            group
-            for group in groups
-            if ("known_as" in group[0]) == ("known_as" in one)
-            and any(
-                _alike(other, one) and neighbours(other["best"], one["best"]) for other in group
-            )
-        ]
+
+        def is_near(other, one=one):
+            explained = ("known_as" in other) == ("known_as" in one)
+            return explained and _alike(other, one) and neighbours(other["best"], one["best"])
+
+        near = [group for group in groups if any(map(is_near, group))]
         joined = [other for group in near for other in group]
         groups = [group for group in groups if group not in near] + [[*joined, one]]
     return groups
@@ -243,15 +235,12 @@ def buckets_of(record):
     found = [_bucket(record, group) for group in _groups(record.findings.values())]
     found.sort(key=lambda one: (one["explained"], _order(one["forms"][0])))
     _count(record, found)
-    found.sort(
-        key=lambda one: (
-            one["explained"],
-            not one["ordinary"],
-            len(features(one["forms"][0]["best"])),
-            -one["cases"],
-            one["forms"][0]["best"],
-        )
-    )
+
+    def place(one):
+        best = one["forms"][0]["best"]
+        return one["explained"], not one["ordinary"], len(features(best)), -one["cases"], best
+
+    found.sort(key=place)
     for rank, one in enumerate(found, 1):
         one["rank"] = rank
     return found
@@ -264,16 +253,12 @@ def only(record, one):
 
 
 def head_of(record, path, flags):
-    shrink = record.run.get("command", ["", ""])[1:2] == ["shrink"]
-    folder = Path(path)
-    return {
-        "version": record.run.get("facts", ""),
-        "origin": "facts shrink" if shrink else f"facts fuzz --seed {record.run.get('seed')}",
-        "flags": flags.strip(),
-        "folder": ""
-        if shrink
-        else f"{folder.with_suffix('') if folder.suffix == '.jsonl' else folder}.findings",
-    }
+    path, head = Path(path), {"version": record.run.get("facts", ""), "flags": flags.strip()}
+    if record.run.get("command", ["", ""])[1:2] == ["shrink"]:
+        return {**head, "origin": "facts shrink", "folder": ""}
+    at = path.with_suffix("") if path.suffix == ".jsonl" else path
+    origin = f"facts fuzz --seed {record.run.get('seed')}"
+    return {**head, "origin": origin, "folder": f"{at}.findings"}
 
 
 # ---- the two texts of a finding ----
@@ -287,17 +272,10 @@ def ident(bucket):
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
     best = cases.parse(bucket["forms"][0]["best"])
     dtype = best.get("dtype", "") if best.get("dtype") not in ("bf16", "f16") else ""
-    words = (
-        bucket["verdict"],
-        _tensor(bucket),
-        engine,
-        bucket["gate"],
-        bucket["class"],
-        best.get("pass", ""),
-        dtype,
-        *(key for key in best if key not in _SIZES + ("engine",)),
-        "known" if bucket["known"] else "",
-    )
+    words = [bucket["verdict"], _tensor(bucket), engine, bucket["gate"], bucket["class"]]
+    words += [best.get("pass", ""), dtype]
+    words += [key for key in best if key not in _SIZES + ("engine",)]
+    words += ["known"] * bool(bucket["known"])
     return "-".join(re.sub(r"[^A-Za-z0-9_]", "-", word) for word in words if word)
 
 
@@ -315,22 +293,19 @@ def _device(form):
 
 
 def _where(form):
-    library = (
-        f"cuDNN {form['cudnn']} (build {form['build']})" if form["cudnn"] else "our own backend"
-    )
-    return f"{library} on {_device(form)}" + (
-        f" (sm_{form['sm']})" if form["sm"] not in ("", "0") else ""
-    )
+    cudnn, sm = f"cuDNN {form['cudnn']} (build {form['build']})", form["sm"]
+    sm = f" (sm_{sm})" if sm not in ("", "0") else ""
+    return f"{cudnn if form['cudnn'] else 'our own backend'} on {_device(form)}{sm}"
 
 
 def _worst(bucket, form):
     parts = []
     if _tensor(bucket):
         counts = f"; {form['counts']}" if form["counts"] else ""
-        parts.append(
-            f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
-            f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts})."
-        )
+        numbers = f"got {form['got']}, want {form['want']}, bound {form['bound']}"
+        ratio = f"{form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}"
+        said = f"The worst element is {_tensor(bucket)}{form['index']}: {numbers} ({ratio})."
+        parts.append(said)
     reason = form["reason"].rstrip(" .")[:300]
     # FACTS describes the end of a worker
     whose = "Reason" if bucket["verdict"] in ("crash", "hang", "exit_crash") else "cuDNN's message"
@@ -392,9 +367,8 @@ def _problem(name):
     if not set(_SIZES) <= set(cases.defaults()):
         return ""
     way, dtype, b, h, s, d = (cases.value_of(said, key) for key in _SIZES)
-    words = [
-        f"{'backward' if way == 'bwd' else 'forward'}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"
-    ]
+    way = "backward" if way == "bwd" else "forward"
+    words = [f"{way}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"]
     words += [f"{key}={value}" for key, value in said.items() if key not in _SIZES]
     return f"({', '.join(words)}) "
 
@@ -417,14 +391,11 @@ def _place(bucket, of):
 
 
 def paragraph(bucket, head, of=0):
-    count = (
-        f"; {text.count(bucket['cases'], 'drawn case')} failed this way" if bucket["cases"] else ""
-    )
-    return (
-        f"**{bucket['text']}** with {_where(bucket['forms'][0])}. {_place(bucket, of)}"
-        + "".join(_form_words(bucket, form, head) for form in bucket["forms"])
-        + f"Found by FACTS {head['version']}, `{head['origin']}`{count}.\n"
-    )
+    count = text.count(bucket["cases"], "drawn case")
+    count = f"; {count} failed this way" if bucket["cases"] else ""
+    forms = "".join(_form_words(bucket, form, head) for form in bucket["forms"])
+    first = f"**{bucket['text']}** with {_where(bucket['forms'][0])}. {_place(bucket, of)}"
+    return f"{first}{forms}Found by FACTS {head['version']}, `{head['origin']}`{count}.\n"
 
 
 def ranking(buckets, head):
@@ -435,13 +406,11 @@ def ranking(buckets, head):
     if news:
         yield "\n| | ordinary | finding | drawn cases | smallest case | files |\n|---|---|---|---|---|---|"
     for bucket in news:
-        yield (
-            f"| {bucket['rank']} | {'yes' if bucket['ordinary'] else 'no'} | {bucket['text']} | {bucket['cases']} | `{bucket['forms'][0]['best']}` | "
-            f"`{ident(bucket)}.known`, `.md` |"
-        )
-    explained = [
-        (bucket, form) for bucket in buckets if bucket["explained"] for form in bucket["forms"]
-    ]
+        usual, best = "yes" if bucket["ordinary"] else "no", bucket["forms"][0]["best"]
+        said = f"{bucket['rank']} | {usual} | {bucket['text']} | {bucket['cases']} | `{best}`"
+        yield f"| {said} | `{ident(bucket)}.known`, `.md` |"
+    known_ones = (bucket for bucket in buckets if bucket["explained"])
+    explained = [(bucket, form) for bucket in known_ones for form in bucket["forms"]]
     if explained:
         yield "\n## Known once features are left out\n\nThese are no findings.\n\n| failure | smallest case | the known failure | link |\n|---|---|---|---|"
     for bucket, form in explained:
@@ -469,16 +438,14 @@ def _write_all(folder, buckets, head):
 def _listed(buckets, head):
     """The lines for a terminal."""
     for bucket in buckets:
-        number = "known" if bucket["explained"] else bucket["rank"]
-        yield (
-            f"\n{number}{', ordinary' if bucket['ordinary'] and not bucket['explained'] else ''}: {bucket['text']}: {text.count(bucket['cases'], 'drawn case')}"
-        )
+        number = f"{bucket['rank']}{', ordinary' * bucket['ordinary']}"
+        number = "known" if bucket["explained"] else number
+        yield f"\n{number}: {bucket['text']}: {text.count(bucket['cases'], 'drawn case')}"
         for form in bucket["forms"]:
             whole = "not wholly shrunk:" if form["unfinished"] else "smallest:"
             flaky = form["failed"] < form["asked"]
-            yield (
-                f"  {'does not fail each time:' if flaky else whole}\n    facts repro '{form['best']}' {head['flags']}"
-            )
+            yield f"  {'does not fail each time:' if flaky else whole}"
+            yield f"    facts repro '{form['best']}' {head['flags']}"
             if bucket["explained"]:
                 yield f"  this known failure, which has fewer features, explains it:\n    {form['known_as']}  {form['link']}"
 
@@ -491,11 +458,8 @@ def _summary(buckets, head):
     elif explained:
         yield f"{explained} more cases are known failures with additional features, not findings"
     ordinary = sum(bucket["ordinary"] for bucket in news)
-    yield (
-        f"{text.count(len(news), 'finding')}, {ordinary} of them ordinary; files for cases/known and paragraphs for a report: {head['folder']}/"
-        if news
-        else "0 findings"
-    )
+    said = f"{text.count(len(news), 'finding')}, {ordinary} of them ordinary; files for cases/known and paragraphs for a report: {head['folder']}/"
+    yield said if news else "0 findings"
 
 
 def _print_shrunk(record, head):

@@ -23,9 +23,8 @@ class Option:
 
     @property
     def left(self):
-        return (
-            f"-{self.letter}, " if self.letter else ""
-        ) + f"--{self.name} {self.argument}".rstrip()
+        short = f"-{self.letter}, " if self.letter else ""
+        return short + f"--{self.name} {self.argument}".rstrip()
 
     @property
     def key(self):
@@ -114,18 +113,15 @@ class Command:
             found = [option for option in self.options if option.name == name]
             value = value if equals else None
         else:
-            found = [
-                option for option in self.options if option.letter and option.letter == word[1]
-            ]
+            found = [option for option in self.options if option.letter == word[1]]
             value = word[2:] or None
         if not found:
             name = word.lstrip("-").partition("=")[0]
             names = [option.name for option in self.options]
             near = predicate.nearest(name, names)
             hint = f"; did you mean --{near}?" if predicate.distance(name, near) <= 2 else ""
-            raise UsageError(
-                f'no option "{word[:60]}"{hint} (`facts {self.name} --help` lists them)'
-            )
+            hint += f" (`facts {self.name} --help` lists them)"
+            raise UsageError(f'no option "{word[:60]}"{hint}')
         return found[0], value
 
     def _set(self, out, option, value, rest):
@@ -143,11 +139,9 @@ class Command:
             return
         before = getattr(out, option.key)
         if before is not None and not option.many:
-            listed = "," in option.argument
-            raise UsageError(
-                f"--{option.name} is given twice; "
-                + (f"write --{option.name} {before},{value}" if listed else "give it once")
-            )
+            listed = f"write --{option.name} {before},{value}"
+            hint = listed if "," in option.argument else "give it once"
+            raise UsageError(f"--{option.name} is given twice; {hint}")
         if not value:
             raise UsageError(f'--{option.name} "": allowed is something that is not empty')
         try:
