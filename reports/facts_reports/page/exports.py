@@ -62,25 +62,21 @@ def _cells(row):
 
 def _is_plain(value):
     kind = type(value)
-    return (
-        value is None or kind in _NUMBERS and value >= 0 or kind is str and value[:1] not in _RISKY
-    )
+    is_safe = kind is str and value[:1] not in _RISKY
+    return value is None or is_safe or kind in _NUMBERS and value >= 0
 
 
 def written_rows(store, folder, about):
     """The rows as store.rows() has them, each written when the next is asked for: to results.csv, and to results.json, which is one object with its rows one a line,
     so that it can be read in pieces and compared."""
-    with (
-        replaced(folder / "results.csv", newline="") as cells,
-        replaced(folder / "results.json") as out,
-    ):
+    csv_file = replaced(folder / "results.csv", newline="")
+    with csv_file as cells, replaced(folder / "results.json") as out:
         table = csv.writer(cells)
         table.writerow(COLUMNS)
         runs = trusted.runs(store)
-        dates, tolerances, suites = (
-            sorted({run[key] for run in runs.values() if run[key]})
-            for key in ("started", "tolerance", "suite")
-        )
+        keys = ("started", "tolerance", "suite")
+        found = ({run[key] for run in runs.values() if run[key]} for key in keys)
+        dates, tolerances, suites = map(sorted, found)
         asked = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else ""
         about = {**about, "asked": asked, "tolerances": tolerances, "suites": suites}
         head = json.dumps(about, ensure_ascii=False, indent=1)
@@ -106,10 +102,8 @@ def _tag(outcome, row):
     if kind in ("failure", "error") or outcome in ("mistrusted", "inconclusive"):
         return ("failure" if kind == "failure" else "error"), f"{outcome}: {why}"
     if kind in ("refused", "open"):
-        return (
-            "skipped",
-            f"{outcome}: {why}" if kind == "open" else why or "refused without a reason",
-        )
+        said = f"{outcome}: {why}" if kind == "open" else why or "refused without a reason"
+        return "skipped", said
     return "", ""
 
 

@@ -14,30 +14,24 @@ _KNOWN = 2
 
 
 def counts_words(counts, known=None):
-    words_of = []
-    for o in sorted(counts, key=RANK.get):
-        k = (known or {}).get(o, 0)
-        words_of.append(
-            f"{BY_WORD[o].mark} {counts[o]:,} {o}"
-            + ("" if not k else " (known)" if k == counts[o] else f" ({k:,} known)")
-        )
-    return ", ".join(words_of)
+    out = []
+    for word in sorted(counts, key=RANK.get):
+        of_these = (known or {}).get(word, 0)
+        said = " (known)" if of_these == counts[word] else f" ({of_these:,} known)"
+        out.append(f"{BY_WORD[word].mark} {counts[word]:,} {word}{said * bool(of_these)}")
+    return ", ".join(out)
 
 
 def summary(store, title, known=()):
     """`known`: the answers of issues.Issues about these rows."""
     head, sentence = words.answer(store)
     totals, labels = store.totals(), words.build_labels(store.builds())
+    lacks = f" **Incomplete**: {text.count(totals['unreadable'], 'unreadable line')}."
+    lacks = "" if store.complete() else lacks
     parts = [
         f"# {text.markdown(title)}\n",
         f"**{head}** {text.markdown(sentence)}\n",
-        f"Planned {totals['planned']:,} = answered {totals['answered']:,} + missing {totals['missing']:,}."
-        + (
-            ""
-            if store.complete()
-            else f" **Incomplete**: {text.count(totals['unreadable'], 'unreadable line')}."
-        )
-        + "\n",
+        f"Planned {totals['planned']:,} = answered {totals['answered']:,} + missing {totals['missing']:,}.{lacks}\n",
     ]
     serious = {one["id"]: one["text"] for one in known if one["serious"]}
     if serious:
@@ -62,26 +56,18 @@ def summary(store, title, known=()):
             for f in found
         ]
         room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
-        parts.append(
-            "| finding | case | device | cuDNN |\n|---|---|---|---|\n"
-            + _fitting(rows[:_FINDINGS], room, "findings", len(rows))
-        )
-        parts.append(
-            "Repeat one: `" + words.repro(store, found[0]["row"]).replace("`", "") + "`\n"
-            if len(found[0]["case"]) < 250
-            else ""
-        )
+        table = "| finding | case | device | cuDNN |\n|---|---|---|---|\n"
+        parts.append(table + _fitting(rows[:_FINDINGS], room, "findings", len(rows)))
+        again = words.repro(store, found[0]["row"]).replace("`", "")
+        parts.append(f"Repeat one: `{again}`\n" if len(found[0]["case"]) < 250 else "")
     parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
     return "\n".join(parts)
 
 
 def _standing(finding):
     """Which tensors; and of a known one what is known, or its link, bare where a forge makes it one."""
-    tensors = (
-        f": {', '.join(text.markdown(t) for t in finding['tensors'][:4])}"
-        if finding["tensors"]
-        else ""
-    )
+    tensors = ", ".join(text.markdown(t) for t in finding["tensors"][:4])
+    tensors = f": {tensors}" if tensors else ""
     if not finding["known"]:
         return tensors
     said, link = next(issues.lines(finding["row"]), "known"), finding["link"]
@@ -103,28 +89,14 @@ def _fitting(rows, room, noun, total=None):
             break
         kept.append(row)
     left = (total or len(rows)) - len(kept)
-    return (
-        "\n".join(kept)
-        + ("\n" if kept else "")
-        + (f"\n{left:,} more {noun}: index.html\n" if left else "")
-    )
-
-
-def _same(asked, name):
-    """A case may be given in any order of its tokens."""
-    return parse(asked) == parse(name)
+    more = f"\n{left:,} more {noun}: index.html\n" if left else ""
+    return "".join(f"{row}\n" for row in kept) + more
 
 
 def issue(store, case):
-    """An issue body for one case, or None when no record holds it."""
-    name = next(
-        (
-            n
-            for (n,) in store.db.execute("SELECT DISTINCT case_name FROM row ORDER BY case_name")
-            if n == case or _same(case, n)
-        ),
-        None,
-    )
+    """An issue body for one case, or None when no record holds it. A case may be given in any order of its tokens."""
+    names = store.db.execute("SELECT DISTINCT case_name FROM row ORDER BY case_name")
+    name = next((n for (n,) in names if n == case or parse(n) == parse(case)), None)
     if name is None:
         return None
     labels = words.build_labels(store.builds())
@@ -137,20 +109,18 @@ def issue(store, case):
         "| device | cuDNN | outcome | evidence | engine | |\n|---|---|---|---|---|---|",
     ]
     place = {b: i for i, (b, _) in enumerate(store.builds())}
-    for outcome, r in sorted(
-        rows, key=lambda r: (r[1]["device"], place[r[1]["build"]], r[1].get("config") or 0)
-    ):
+
+    def order(one):
+        return one[1]["device"], place[one[1]["build"]], one[1].get("config") or 0
+
+    for outcome, r in sorted(rows, key=order):
         engine = "" if r.get("engine") is None else r["engine"]
-        out.append(
-            f"| {text.markdown(r['device'])} | {text.markdown(labels[r['build']])} | {BY_WORD[outcome].mark} {outcome} | {r.get('grade') or ''} | {text.markdown(str(engine))} | "
-            f"{text.markdown(words.why(r, 160))} |"
-        )
+        target = f"{text.markdown(r['device'])} | {text.markdown(labels[r['build']])}"
+        said = f"{BY_WORD[outcome].mark} {outcome} | {r.get('grade') or ''} | {text.markdown(str(engine))}"
+        out.append(f"| {target} | {said} | {text.markdown(words.why(r, 160))} |")
     if row.get("errors"):
-        out += [
-            "",
-            "| tensor | ratio | gate | worst at | got | want | bound |",
-            "|---|" + 6 * "---|",
-        ]
+        heads = "| tensor | ratio | gate | worst at | got | want | bound |"
+        out += ["", heads, "|---|" + 6 * "---|"]
         for tensor, e in words.errors_of(row):
             said = map(e.get, ("ratio", "gate", "worst_index", "got", "want", "bound"))
             cells = ["" if c is None else text.markdown(str(c)) for c in said]
@@ -159,9 +129,8 @@ def issue(store, case):
     if chain:
         out += ["", "Reason chain:", ""]
     for c in chain:
-        engine, status, said = (
-            text.markdown(str(c.get(k, ""))) for k in ("engine", "status", "text")
-        )
+        keys = ("engine", "status", "text")
+        engine, status, said = (text.markdown(str(c.get(key, ""))) for key in keys)
         out.append(f"- engine {engine}: {status} {said}")
     known = [f"- {text.markdown(line.strip())}" for line in issues.lines(row)]
     links = dict.fromkeys(one["link"] for one in issues.of_row(row) if one["such_data"])

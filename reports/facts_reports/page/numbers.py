@@ -33,12 +33,8 @@ class Errors:
     def as_object(self):
         """The most common first."""
         most = sorted(self.found.items(), key=lambda item: (-sum(item[1]), item[0]))[:24]
-        return {
-            "low": _LOW,
-            "tensors": [
-                {"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most
-            ],
-        }
+        found = [{"tensor": tensor, "gate": gate, "bins": bins} for (tensor, gate), bins in most]
+        return {"low": _LOW, "tensors": found}
 
 
 def turns(store):
@@ -90,9 +86,6 @@ def speeds(store):
         return {"peaks": {}, "lines": []}
     record = turns(store)
     found = times.lines(record)
-    return {
-        "peaks": {
-            d: record.peak(d, "gemm_tflops") for d in dict.fromkeys(line.device for line in found)
-        },
-        "lines": [one for line in found for one in _engines(record, line)],
-    }
+    devices = dict.fromkeys(line.device for line in found)
+    peaks = {device: record.peak(device, "gemm_tflops") for device in devices}
+    return {"peaks": peaks, "lines": [one for line in found for one in _engines(record, line)]}

@@ -7,11 +7,8 @@ from ..read.vocabulary import BY_CHANGE, BY_WORD, KNOWN
 
 _FINDINGS, _GROUPS, _GATE, _LINES = 10, 2, 6, 30
 # Of a step: before engines, knobs and times.
-_FIRST = (
-    "worse, changed kind, lost, begins, missing, inconclusive, time unknown, better, gained".split(
-        ", "
-    )
-)
+_FIRST = ("worse", "changed kind", "lost", "begins", "missing", "inconclusive", "time unknown")
+_FIRST += ("better", "gained")
 _APART = ("not asked", "new knobs", "reason changed")
 _FOLDED = {
     "slower": "slower case",
@@ -49,20 +46,16 @@ def _group_line(step, place, group, on_page):
 
 def _step(step, labels, groups):
     """A step that lost or gained something, for the list, with at most so many groups."""
-    lines = [
-        _group_line(step, i, g, False) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST
-    ]
+    groups_ = [(i, g) for i, g in enumerate(step["groups"]) if g["class"] in _FIRST]
+    lines = [_group_line(step, i, g, False) for i, g in groups_]
+    rest = [said for word, said in step["sentences"].items() if word not in (*_FIRST, *_APART)]
     return {
         "title": f"{labels.get(step['a'], step['a'])} → {labels.get(step['b'], step['b'])}",
         "a": step["a"],
         "b": step["b"],
         "lines": lines[:groups],
         "more": max(0, len(lines) - groups),
-        "rest": ", ".join(
-            said
-            for word, said in step["sentences"].items()
-            if word not in _FIRST and word not in _APART
-        ),
+        "rest": ", ".join(rest),
         "quiet": not lines,
         "folded": 1,
         "totals": Counter(step["totals"]),
@@ -170,10 +163,8 @@ def of(store, steps, findings):
     shown, older = _steps(steps.steps, labels) if not out["findings"] else ([], 0)
     out |= {"steps": shown, "older": older}
     if steps.steps and not news:
-        measured = store.one(
-            "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)",
-            (words.NO_BUILD,),
-        )
+        ran = "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)"
+        measured = store.one(ran, (words.NO_BUILD,))
         newest = _decided(steps.steps[0], labels)
         said = " ".join((newest["sentence"], head * bool(measured), sentence))
         out |= {**newest, "sentence": said, "kind": "run" if measured else "matrix"}

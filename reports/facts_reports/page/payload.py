@@ -29,10 +29,9 @@ class _Dictionary:
         key = value if kind in _HASHED else marshal.dumps(value, 2)  # 1 is True, but not its bytes
         code = self.said.get(key)
         if code is None:
+            same = key
             if kind in (dict, list):
                 same = (kind, json.dumps(value, ensure_ascii=False, sort_keys=True))
-            else:
-                same = key
             code = self.said[key] = self.index.setdefault(same, len(self.items))
             if code == len(self.items):
                 self.items.append(value)
@@ -68,9 +67,8 @@ class _Rows:
         self.dictionaries = {name: _Dictionary() for name in _NAMED}
         for device in store.devices():
             for build, _ in store.builds():
-                if store.one(
-                    "SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)", (build, device)
-                ):
+                here = "SELECT EXISTS(SELECT 1 FROM row WHERE build=? AND device=?)"
+                if store.one(here, (build, device)):
                     self.dictionaries["target"].add((build, device))
         self.columns = {name: [] for name in (*_NAMED, "outcome", "ratio", *_PLAIN)}
         self.details, self.known, self.errors = {}, [], numbers.Errors()
@@ -106,9 +104,7 @@ class _Rows:
         self.columns["ratio"].append(words.worst_ratio(row))
         for name in _PLAIN:
             value = row.get(name)
-            self.columns[name].append(
-                _short(value) if value is not None and isinstance(value, (int, float)) else None
-            )
+            self.columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
 
 
 def _targets(store, pairs):
@@ -164,10 +160,9 @@ def payload(store, title, compared=None, home="", audit=None, rows=None):
         "figures": {"errors": rows.errors.as_object(), "speeds": numbers.speeds(store)},
         "features": [[f.axis, f.label, f.where, f.why, f.heat, f.alone, f.inside] for f in every],
     }
-    rows.columns["worst"] = {
-        "items": rows.dictionaries.pop("worst").items,
-        "codes": rows.columns["worst"],
-    }  # the texts too are read when they are first asked for
+    # the texts too are read when they are first asked for
+    worst = rows.dictionaries.pop("worst").items
+    rows.columns["worst"] = {"items": worst, "codes": rows.columns["worst"]}
     targets = _targets(store, rows.dictionaries["target"].items)
     data = {
         "targets": targets,

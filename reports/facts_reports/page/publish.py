@@ -35,17 +35,14 @@ class Run:
 
 def _name(path):
     """A record's folder: its file's name without what says how it is packed."""
-    return (
-        re.sub(r"[^\w.+-]", "-", re.sub(r"\.jsonl(\.gz|\.xz)?$", "", path.name)).strip(".")
-        or "record"
-    )
+    bare = re.sub(r"\.jsonl(\.gz|\.xz)?$", "", path.name)
+    return re.sub(r"[^\w.+-]", "-", bare).strip(".") or "record"
 
 
 def _run(path, folder, title):
     store, name = load([path]), _name(path)
-    first = exports.write_site(
-        store, folder / "runs" / name, title, home="../../cases/index.html"
-    ).first
+    home = "../../cases/index.html"
+    first = exports.write_site(store, folder / "runs" / name, title, home=home).first
     return Run(
         name,
         f"runs/{name}/index.html",
@@ -67,24 +64,15 @@ def write(inputs, folder, title):
     names = [_name(path) for path in paths]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise PublishError(
-            f"two records are called {text.line(twice, 100)}: each needs a name of its own, which becomes its address"
-        )
+        said = "each needs a name of its own, which becomes its address"
+        raise PublishError(f"two records are called {text.line(twice, 100)}: {said}")
     folder.mkdir(parents=True, exist_ok=True)
-    runs = sorted(
-        (_run(path, folder, title) for path in paths),
-        key=lambda run: (run.started, run.name),
-        reverse=True,
-    )
-    everything = load(inputs)
+    runs = [_run(path, folder, title) for path in paths]
+    runs.sort(key=lambda run: (run.started, run.name), reverse=True)
     (folder / "cases").mkdir(exist_ok=True)
-    files.write(
-        folder / "cases" / "index.html",
-        site.make(everything, f"{title}: every case", home="index.html").html,
-    )
+    page = site.make(load(inputs), f"{title}: every case", home="index.html")
+    files.write(folder / "cases" / "index.html", page.html)
     files.write(folder / "index.html", site.index(runs, title))
-    files.write(
-        folder / "runs.json",
-        json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False) + "\n",
-    )
+    said = json.dumps([asdict(run) for run in runs], indent=1, ensure_ascii=False)
+    files.write(folder / "runs.json", said + "\n")
     return runs

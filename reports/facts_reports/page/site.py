@@ -43,19 +43,16 @@ def provenance(store):
     targets = []
     for target in sorted(store.targets, key=lambda t: (order.get(t[0], 999), t)):
         build, about = target[0], store.targets[target]
-        proofs = [
-            {
-                "name": str(lib.get("path", "")).rsplit("/", 1)[-1],
-                "sha256": str(lib.get("sha256") or ""),
-                "record": str(lib.get("record") or "unknown"),
-            }
-            for lib in text.objects(about, "libraries")
-        ]
+        proofs = []
+        for lib in text.objects(about, "libraries"):
+            name, digits = str(lib.get("path", "")).rsplit("/", 1)[-1], lib.get("sha256") or ""
+            record = str(lib.get("record") or "unknown")
+            proofs.append({"name": name, "sha256": str(digits), "record": record})
         targets.append({"build": build, "device": target[1], "about": about, "proofs": proofs})
         targets[-1]["label"] = labels.get(build, build)
-    runs = [
-        {"id": i, **r, "words": " ".join(text.texts(r, "command"))} for i, r in store.runs.items()
-    ]
+    runs = []
+    for name, run in store.runs.items():
+        runs.append({"id": name, **run, "words": " ".join(text.texts(run, "command"))})
     return {"runs": runs, "targets": targets, "files": store.files}
 
 
@@ -68,50 +65,33 @@ class Page:
 
 
 def _filled(template, **values):
-    environment = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    how = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FileSystemLoader(_HERE), **how)
     style = "\n".join((_HERE / "styles" / name).read_text(encoding="utf-8") for name in _STYLES)
-    return environment.get_template(template).render(
-        style=style, style_digest=_digest(style), **values
-    )
+    values |= {"style": style, "style_digest": _digest(style)}
+    return environment.get_template(template).render(**values)
 
 
 def _too_large(store, title):
     """A page that says where the rows are: a browser cannot hold them."""
     first = opening.of(store, Steps.none(), wrong.of(store))
-    return Page(
-        _filled(
-            "large.html.j2",
-            title=title,
-            first=first,
-            rows=store.totals()["rows"],
-            most=MOST_ROWS,
-            complete=store.complete(),
-        ),
-        first,
-        most=MOST_ROWS,
-    )
+    about = {"title": title, "first": first, "most": MOST_ROWS, "complete": store.complete()}
+    html = _filled("large.html.j2", rows=store.totals()["rows"], **about)
+    return Page(html, first, most=MOST_ROWS)
 
 
 def make(store, title, compared=None, home="", audit=None, rows=None):
     """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`, `rows`: of payload()."""
     if store.totals()["rows"] > MOST_ROWS:
         return _too_large(store, title)
-    script = (
-        '"use strict";\n(() => {\n'
-        + "\n".join((_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-        + "})();\n"
-    )
+    scripts = [(_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
     findings = wrong.of(store)
     labels = words.build_labels(store.builds())
     for f in findings:
         f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
-    targets = [
-        (labels[b], d, store.counts("build=? AND device=?", (b, d)))
-        for b, _ in store.builds()
-        for d in store.devices()
-    ]
+    every = [(build, device) for build, _ in store.builds() for device in store.devices()]
+    targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, d in every]
     data, later, changed = payload(store, title, compared, home, audit, rows)
     first = opening.of(store, changed, findings)
     html = _filled(
