@@ -23,7 +23,7 @@
  *            K, dK [batch, heads_k, seq_kv, dim_qk]     V, dV [batch, heads_v, seq_kv, dim_v]
  *            Stats, Max, Sum_exp [batch, heads_q, seq_q, 1], fp32
  * Errors   Every function that can fail returns a fattn_status. fattn_last_error() has the sentence for people. Owners are NULL after a
- *          failure.
+ *          failure. A NULL for an argument that is no option is FATTN_BAD_PROBLEM.
  * Threads  A context, a plan and a decision may be used from many threads at once. Creating and destroying one handle may not overlap
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
@@ -65,7 +65,7 @@ typedef struct fattn_context_options {
     const char *device_json; /* described device: the JSON text (not a path) */
     int32_t device_kind;     /* fattn_device_kind */
     int32_t ordinal;         /* GPU number */
-    int32_t threads;         /* cpu backend; 0: all */
+    int32_t threads;         /* cpu backend, at most 4096; 0: all */
     int32_t reserved;        /* 0 */
 } fattn_context_options;
 

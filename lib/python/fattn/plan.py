@@ -85,6 +85,9 @@ class Plan:
         ] = {}
         self.ms: float = library().fattn_plan_ms(self.handle)  # time to compile or load
 
+    def __repr__(self) -> str:
+        return f"<fattn.Plan of {self.backend}: {self.problem!r}>"
+
     @property
     def engine(self) -> Engine:
         """The engine of this plan, with its knobs."""

@@ -177,12 +177,18 @@ class Problem:
                 out.pop(name, None)
         return out
 
+    def _keywords(self) -> dict[str, Any]:
+        """fields() with the name of `pass` that Python takes."""
+        return {"pass_" if name == "pass" else name: at for name, at in self.fields().items()}
+
     def replace(self, **changes: Any) -> "Problem":
         """The same problem with other fields."""
-        kept = self.fields()
-        if "pass" in kept:
-            kept["pass_"] = kept.pop("pass")
-        return Problem(**{"score_mod": self.score_mod, **kept, **changes})
+        return Problem(**{"score_mod": self.score_mod, **self._keywords(), **changes})
+
+    def __reduce__(self) -> Any:
+        if self.score_mod:
+            raise TypeError("a Problem with a score_mod cannot be pickled: it holds a recording")
+        return functools.partial(Problem, **self._keywords()), ()
 
     def resolve(self) -> "Problem":
         """With every derived field filled in: dtypes, heads, dim_v, strides, scale. Raises Error with status "bad_problem"."""
@@ -197,8 +203,8 @@ class Problem:
         return hash(bytes(self.struct))
 
     def __repr__(self) -> str:
-        shown = {**self.fields(), **({"score_mod": self.score_mod} if self.score_mod else {})}
-        return f"fattn.Problem({', '.join(f'{name}_={value!r}' if name == 'pass' else f'{name}={value!r}' for name, value in shown.items())})"
+        shown = {**self._keywords(), **({"score_mod": self.score_mod} if self.score_mod else {})}
+        return f"fattn.Problem({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 def read(arrays: Mapping[str, Any]) -> dict[str, Array]:

@@ -4,6 +4,7 @@ import ctypes
 import inspect
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import types
@@ -141,6 +142,9 @@ class Problems(unittest.TestCase):
         made = fattn.Problem(pass_="bwd", dtype="bf16", **sizes, window=(7, 0), **more)
         self.assertEqual(eval(repr(made)), made)
         self.assertEqual(made.replace(), made)
+        self.assertEqual(pickle.loads(pickle.dumps(made)), made)
+        with self.assertRaisesRegex(TypeError, "score_mod"):
+            pickle.dumps(made.replace(score_mod=lambda score, b, h, q, k: score))
         self.assertEqual(made.replace(batch=3).batch, 3)
         found = made.pass_, made.dtype, made.window_left, made.has_right
         self.assertEqual(found, ("bwd", "bf16", 7, 1))

@@ -95,6 +95,26 @@ class Declarations(unittest.TestCase):
             given = [word(part) for part in found[2].split(",") if part.strip() != "void"]
             self.assertEqual(" ".join([word(found[1]), name, *given]), prototype)
 
+    def test_every_function_that_can_fail_refuses_null(self):
+        """Without all arguments, and with the first of those that have an output there."""
+        names = re.findall(r"^fattn_status\s+(fattn_\w+)\(([^;]*?)\);", TEXT, re.M)
+        calls = [(name, False) for name, _ in names]
+        calls += [(name, True) for name, given in names if re.match(r"[\w ]+\*\*out,", given)]
+        script = (
+            "import ctypes, sys; from fattn import library; lib = ctypes.CDLL(library.path())\n"
+            "lib.fattn_last_error.restype = ctypes.c_char_p; out = ctypes.c_void_p(7)\n"
+            f"for name, some in {calls}:\n"
+            "  print(name, some, flush=True); given = [ctypes.byref(out)] * some + [None] * 8\n"
+            "  status = getattr(lib, name)(*given)\n"
+            "  made = some and status == 0 and 'score_mod' in name  # of numbers that may be 0\n"
+            "  if not made and (status != 1 or not lib.fattn_last_error()): sys.exit(f'{name}: {status}')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, cwd=HERE.parent
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout[-100:])
+        self.assertGreater(len(calls), 50)
+
     def test_words_are_those_of_the_headers(self):
         text = TEXT.replace("\\\n", " ")
         lists = re.findall(r"#define FATTN_(\w+)_LIST\(X\)([^\n]*)", text)

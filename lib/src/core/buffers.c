@@ -30,7 +30,9 @@ static fattn_status no_device(const fattn_context *context)
 
 fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t bytes)
 {
+    NEED(out);
     *out = NULL;
+    NEED(context);
     TRY(no_device(context));
     if (bytes == 0)
         bytes = 1;
@@ -55,7 +57,7 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
 void fattn_buffer_destroy(fattn_context *context, void *buffer)
 {
     struct CUctx_st *previous;
-    if (buffer == NULL)
+    if (buffer == NULL || context == NULL)
         return;
     if (context->cuda == NULL) {
         free(buffer);
@@ -92,18 +94,22 @@ static fattn_status copy(fattn_context *context, void *to, const void *from, siz
 fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host,
                                 size_t bytes)
 {
+    NEED(context);
     return copy(context, to, from_host, bytes, true);
 }
 
 fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from,
                                size_t bytes)
 {
+    NEED(context);
     return copy(context, to_host, from, bytes, false);
 }
 
 fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *context)
 {
+    NEED(out);
     *out = NULL;
+    NEED(context);
     if (context->cuda == NULL)
         return no_device(context);
     struct CUctx_st *previous;
@@ -119,7 +125,8 @@ fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *contex
 void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream)
 {
     struct CUctx_st *previous;
-    if (context->cuda == NULL || stream == NULL || fattn__enter(context, &previous) != FATTN_OK)
+    if (context == NULL || context->cuda == NULL || stream == NULL ||
+        fattn__enter(context, &previous) != FATTN_OK)
         return;
     context->cuda->stream_destroy(stream);
     fattn__leave(context, previous);
@@ -127,6 +134,7 @@ void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream)
 
 fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st *stream)
 {
+    NEED(context);
     if (context->cuda == NULL)
         return no_device(context);
     struct CUctx_st *previous;
@@ -140,6 +148,7 @@ fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st
 
 fattn_status fattn_context_enter(struct CUctx_st **previous, fattn_context *context)
 {
+    NEED(previous, context);
     return fattn__enter(context, previous);
 }
 
@@ -198,6 +207,7 @@ static fattn_status time_on_gpu(fattn_context *context, struct CUstream_st *stre
 fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream, launcher *launch,
                                void *argument, int repeats, double *out_us)
 {
+    NEED(context, out_us);
     *out_us = 0;
     if (repeats < 1)
         return fattn__fail(FATTN_BAD_PROBLEM, "repeats must be at least 1");

@@ -302,9 +302,11 @@ static entry *announce(const question *q, uint64_t hash)
 fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options)
 {
+    NEED(out);
     question q;
     leaving left = { 0 };
     *out = NULL;
+    NEED(context);
     fattn_status st = ask(&q, context, problem, options);
     if (st != FATTN_OK)
         return st;

@@ -404,6 +404,7 @@ fattn_status fattn_call_check(const fattn_plan *plan, const fattn_tensors *tenso
                               const int64_t elements[FATTN_RAGGED_TENSORS],
                               struct CUstream_st *stream)
 {
+    NEED(plan, tensors);
     fattn_tensors t;
     TRY(fattn__check_call(plan, (fattn_pass)plan->problem.pass, tensors, &t));
     TRY(fattn_stream_synchronize(plan->context, stream));

@@ -153,18 +153,22 @@ static uint64_t next_id(void)
     return ++last;
 }
 
+#define MOST_THREADS 4096 /* each has scratch memory */
+
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options)
 {
+    NEED(out);
     fattn_context_options o = FATTN_CONTEXT_OPTIONS_INIT;
     *out = NULL;
     if (options == NULL || !fattn__read_sized(&o, sizeof o, options) || o.reserved != 0)
         return fattn__fail(
             FATTN_BAD_PROBLEM,
             "fattn_context_options: struct_size is wrong or an unknown field is set");
-    if (o.device_kind < FATTN_DEVICE_GPU || o.device_kind > FATTN_DEVICE_CPU || o.threads < 0)
-        return fattn__fail(
-            FATTN_BAD_PROBLEM,
-            "fattn_context_options: device_kind must be 0..2 and threads not negative");
+    if (o.device_kind < FATTN_DEVICE_GPU || o.device_kind > FATTN_DEVICE_CPU || o.threads < 0 ||
+        o.threads > MOST_THREADS)
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "fattn_context_options: device_kind must be 0..2 and threads 0..%d",
+                           MOST_THREADS);
     fattn_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
@@ -252,6 +256,7 @@ void fattn_context_abandon(fattn_context *context)
 
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out)
 {
+    NEED(context, out);
     size_t size = out->struct_size;
     if (size <= sizeof out->struct_size)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_info: struct_size is not set");

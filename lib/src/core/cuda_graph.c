@@ -131,6 +131,7 @@ static fattn_status enter_capture(const gpu_driver **driver, struct CUctx_st **p
 
 fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *stream)
 {
+    NEED(context);
     const gpu_driver *driver;
     struct CUctx_st *previous;
     TRY(enter_capture(&driver, &previous, context, stream));
@@ -143,9 +144,11 @@ fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *str
 fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context,
                                struct CUstream_st *stream)
 {
+    NEED(out);
     const gpu_driver *driver;
     struct CUctx_st *previous;
     *out = NULL;
+    NEED(context);
     fattn_status st = enter_capture(&driver, &previous, context, stream);
     if (st != FATTN_OK)
         return st;
@@ -184,6 +187,7 @@ static fattn_status lay_over(fattn_graph *graph, struct CUgraph_st *recorded)
 
 fattn_status fattn_graph_capture_update(fattn_graph *graph, fattn_graph *newer)
 {
+    NEED(graph, newer);
     struct CUctx_st *previous;
     if (graph == NULL || newer == NULL || graph == newer || graph->context != newer->context ||
         graph->native || newer->native) {
@@ -222,10 +226,12 @@ static fattn_status check_native(const fattn_plan *plan)
 fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan,
                                 const fattn_tensors *tensors)
 {
+    NEED(out);
     const gpu_driver *driver;
     struct CUctx_st *previous;
     fattn_tensors checked;
     *out = NULL;
+    NEED(plan, tensors);
     fattn_status st = check_native(plan);
     if (st == FATTN_OK)
         st = driver_of(&driver, plan->context);
@@ -260,6 +266,7 @@ fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan,
 fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *plan,
                                        const fattn_tensors *tensors)
 {
+    NEED(graph, plan, tensors);
     struct CUctx_st *previous;
     fattn_tensors checked;
     if (graph == NULL || !graph->native || graph->context != plan->context)
@@ -284,6 +291,7 @@ fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *pla
 
 fattn_status fattn_graph_launch(const fattn_graph *graph, struct CUstream_st *stream)
 {
+    NEED(graph);
     struct CUctx_st *previous;
     if (graph == NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "graph: is NULL");

@@ -233,7 +233,9 @@ static fattn_status ask_all(fattn_decision *out, fattn_context *context,
 fattn_status fattn_decide(fattn_decision **out, fattn_context *context,
                           const fattn_problem *problem, uint32_t ask)
 {
+    NEED(out);
     *out = NULL;
+    NEED(context);
     fattn_decision *decision = calloc(1, sizeof *decision);
     if (decision == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a decision");

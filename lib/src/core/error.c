@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local char last_error[1024];
 
@@ -18,6 +19,14 @@ void fattn__keep_sentence(const char *format, ...)
     for (; text[i] != '\0'; i++)
         last_error[i] = text[i] == '\n' || text[i] == '\r' ? ' ' : text[i];
     last_error[i] = '\0';
+}
+
+fattn_status fattn__need(const char *names, const void *const *given, size_t count)
+{
+    for (size_t i = 0; i < count; i++, names += strcspn(names, " ") + 1)
+        if (given[i] == NULL)
+            return fattn__fail(FATTN_BAD_PROBLEM, "%.*s is NULL", (int)strcspn(names, ","), names);
+    return FATTN_OK;
 }
 
 const char *fattn_last_error(void)

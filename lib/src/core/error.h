@@ -13,6 +13,14 @@ void fattn__keep_sentence(const char *format, ...) __attribute__((format(printf,
  * FATTN_OK. */
 #define fattn__fail(status, ...) (fattn__keep_sentence(__VA_ARGS__), (status))
 
+/* BAD_PROBLEM if one of `count` arguments is NULL; `names` are theirs: "out, context". */
+fattn_status fattn__need(const char *names, const void *const *given, size_t count);
+
+/* Returns from a public function that was called with NULL for one of these arguments. */
+#define NEED(...)                                                                                  \
+    TRY(fattn__need(#__VA_ARGS__, (const void *const[]){ __VA_ARGS__ },                            \
+                    sizeof((const void *const[]){ __VA_ARGS__ }) / sizeof(void *)))
+
 /* Returns from the caller if the expression fails. */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \

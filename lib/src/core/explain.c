@@ -367,6 +367,7 @@ static void search_two(search *s)
 fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget,
                            fattn_neighbour *out, size_t *count)
 {
+    NEED(context, out, count);
     fattn_problem resolved;
     *count = 0;
     if (budget < 0)

@@ -97,6 +97,7 @@ static fattn_status check(const fattn_plan *plan, const fattn_problem *p)
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem,
                               const fattn_tensors *tensors, struct CUstream_st *stream)
 {
+    NEED(plan, tensors);
     fattn_problem resolved;
     fattn_tensors t;
     fattn__arguments arguments;

@@ -126,6 +126,7 @@ static int oldest_nvrtc(int sm)
 
 fattn_status fattn_context_verify(fattn_context *context)
 {
+    NEED(context);
     char path[PATH_MAX];
     if (context->api == NULL)
         return FATTN_OK;
@@ -204,6 +205,8 @@ static int list_one(struct dl_phdr_info *info, size_t size, void *user)
 size_t fattn_context_libraries(fattn_context *context, fattn_library *out, size_t capacity)
 {
     listing l = { .context = context, .out = out, .capacity = out != NULL ? capacity : 0 };
+    if (context == NULL)
+        return 0;
     pthread_mutex_lock(&context->lock);
     dl_iterate_phdr(list_one, &l);
     pthread_mutex_unlock(&context->lock);

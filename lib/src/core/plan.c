@@ -148,9 +148,11 @@ fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context,
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context,
                                const fattn_problem *problem, const fattn_plan_options *options)
 {
+    NEED(out);
     fattn_plan_options o;
     fattn_problem resolved;
     *out = NULL;
+    NEED(context);
     fattn_status st = fattn__plan_options_read(&o, options);
     if (st == FATTN_OK)
         st = fattn_problem_resolve(problem, &resolved);
@@ -247,6 +249,7 @@ static fattn_status build_of(uint64_t *out, const fattn_context *context)
 fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options, char key[33])
 {
+    NEED(context, key);
     fattn_plan_options o;
     fattn_problem resolved;
     TRY(fattn__plan_options_read(&o, options));
@@ -277,6 +280,7 @@ fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem
 
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count)
 {
+    NEED(plan, bytes, count);
     *bytes = NULL;
     *count = 0;
     if (plan->engine != &fattn__cudnn_engine)
@@ -338,11 +342,13 @@ static fattn_status check_header(const fattn__plan_header *header, const fattn_p
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
                              const char *bytes, size_t count)
 {
+    NEED(out);
     fattn__plan_header header;
     const char *payload;
     fattn_plan *plan;
     fattn_problem resolved;
     *out = NULL;
+    NEED(context);
     fattn_status st = fattn_problem_resolve(problem, &resolved);
     if (st == FATTN_OK)
         st = begin(&plan, context, &resolved, fattn__engine_of(context));
@@ -407,11 +413,13 @@ static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_te
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
                            struct CUstream_st *stream)
 {
+    NEED(plan, tensors);
     return call(plan, FATTN_FORWARD, tensors, stream);
 }
 
 fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors,
                             struct CUstream_st *stream)
 {
+    NEED(plan, tensors);
     return call(plan, FATTN_BACKWARD, tensors, stream);
 }

@@ -399,6 +399,7 @@ static fattn_status settle_mod(fattn_problem *p)
 
 fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *out)
 {
+    NEED(out);
     fattn_problem p;
     if (problem == NULL || out == NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed",

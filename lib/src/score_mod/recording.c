@@ -79,6 +79,7 @@ static void dispose(fattn_score_mod *mod)
 fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback,
                                     fattn_score_mod_gradient_callback gradient, void *user)
 {
+    NEED(out);
     fattn_status st = FATTN_OK;
     if (out != NULL)
         *out = NULL;

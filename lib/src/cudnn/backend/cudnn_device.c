@@ -156,6 +156,7 @@ static int describe_gpu(char **text, const fattn_context *context)
 
 fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity)
 {
+    NEED(context, out);
     if (out == NULL || capacity == 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "no room for the description");
     out[0] = '\0';

@@ -255,6 +255,7 @@ static fattn_status record(char **out, const fattn__cudnn *recorder, const fattn
 fattn_status fattn_descriptors(char **out, const fattn_problem *problem, int32_t cudnn_version,
                                int32_t sm)
 {
+    NEED(out);
     fattn_problem resolved;
     *out = NULL;
     TRY(fattn_problem_resolve(problem, &resolved));
