@@ -119,6 +119,7 @@ def document(build, tree, relinked=False, openmp=None):
     if not seconds:
         seconds = subprocess.run(git, capture_output=True, text=True, check=False).stdout
     made = datetime.datetime.fromtimestamp(int(seconds or 0), datetime.timezone.utc)
+    home = re.search(r"HOMEPAGE_URL (\S+)", (HOME / "CMakeLists.txt").read_text())[1]
     parts = list(contents(build, tree, relinked, openmp))
     program = package("facts", version, "Apache-2.0")
     hashed = json.dumps([version, parts, int(seconds or 0)]).encode()
@@ -128,7 +129,7 @@ def document(build, tree, relinked=False, openmp=None):
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"facts-{version}",
-        "documentNamespace": f"https://facts-project.example/spdx/facts-{version}-{digest}",
+        "documentNamespace": f"{home}/spdx/facts-{version}-{digest}",
         "creationInfo": {
             "created": made.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "creators": [f"Tool: sbom.py-{version}"],

@@ -37,14 +37,26 @@ def main():
     os.environ.setdefault("FACTS_PYTHON", sys.executable)
     os.execv(TREE / "bin/facts", ["facts", *sys.argv[1:]])
 '''
-METADATA = """Metadata-Version: 2.1
+METADATA = """Metadata-Version: 2.4
 Name: facts-cudnn
 Version: {version}
 Summary: Fused-Attention Conformance Test Suite for cuDNN, and the library fattn
-License: Apache-2.0
+License-Expression: Apache-2.0 AND MIT AND BSD-2-Clause AND BSD-3-Clause AND (GPL-3.0-or-later WITH GCC-exception-3.1)
+{licences}
+Keywords: attention,conformance,cuda,cudnn,testing
+Classifier: Development Status :: 5 - Production/Stable
+Classifier: Environment :: GPU :: NVIDIA CUDA
+Classifier: Intended Audience :: Developers
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: C
+Classifier: Programming Language :: Python :: 3
+Classifier: Topic :: Software Development :: Testing
 Requires-Python: >=3.9
 Requires-Dist: pip
 Project-URL: Homepage, {home}
+Project-URL: Documentation, {home}/tree/v{version}/docs
+Project-URL: Changelog, {home}/blob/v{version}/CHANGELOG.md
+Project-URL: Issues, {home}/issues
 Description-Content-Type: text/markdown
 
 # FACTS
@@ -131,13 +143,18 @@ def describe(at, tag, version, listed):
     info.mkdir()
     about = re.search(r"^\*\*.*?\*\*$", (HOME / "README.md").read_text(), re.M | re.S)[0]
     home = re.search(r"HOMEPAGE_URL (\S+)", (HOME / "CMakeLists.txt").read_text())[1]
-    (info / "METADATA").write_text(METADATA.format(version=version, about=about, home=home))
+    shutil.copytree(at / NAME / "tree/licences", info / "licenses")
+    shutil.copy(HOME / "LICENSE", info / "licenses")
+    names = sorted(path.name for path in (info / "licenses").iterdir())
+    licences = "\n".join(f"License-File: {name}" for name in names)
+    (info / "METADATA").write_text(
+        METADATA.format(version=version, about=about, home=home, licences=licences)
+    )
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
     (info / "entry_points.txt").write_text(
         f"[console_scripts]\nfacts = {NAME}:main\nfacts-cudnn = {NAME}:main\n"
     )
     (info / "top_level.txt").write_text(f"{NAME}\nfattn\n")
-    shutil.copy(HOME / "LICENSE", info / "LICENSE")
     (info / "sboms").mkdir()  # as PEP 770 says
     (info / "sboms/facts.spdx.json").write_text(listed)
     return info

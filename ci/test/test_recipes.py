@@ -136,6 +136,11 @@ class Recipes(Folder):
 class Mentions(Folder):
     """One place defines the repository's name and the version."""
 
+    def test_nothing_has_an_address_that_stands_for_another(self):
+        words = ("grep", "-nE", r"[a-z]\.example\b[/\">]", "--", ":!*test*")
+        done = start("git", "-C", HOME, *words)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+
     def test_every_mention_is_the_one_that_is_defined(self):
         self.assertEqual(run(sys.executable, HOME / "ci/check_mentions.py"), "")
 

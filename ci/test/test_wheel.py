@@ -61,6 +61,9 @@ class Wheel(OneFolder):
         # Its page needs no checkout.
         self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)|\./\w+|ci/\S+", page), [])
         self.assertIn("fattn.attention", page)
+        for name in re.findall("^License-File: (.*)", page, re.M):
+            self.assertIn(f"{INFO}/licenses/{name},", record)
+        self.assertGreater(page.count("License-File"), 5)
 
     def test_the_tag_is_the_newest_glibc_that_is_needed(self):
         asked = []
