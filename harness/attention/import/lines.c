@@ -101,6 +101,22 @@ static int number_behind(const char *text, size_t length, const char *word)
     return number;
 }
 
+/* "smVersion" of a configuration; "GPU 0: NVIDIA H100 80GB HBM3" of nvidia-smi -L and PyTorch's
+ * collect_env. */
+static void name_gpu(facts_import *m, const char *text, size_t length)
+{
+    const int sm = number_behind(text, length, "\"smVersion\":");
+    const char *at = facts_import_find(text, length, ": NVIDIA ");
+    if (sm > 0)
+        facts_import_name(m, "GPU", "sm_%d", sm / 10);
+    if (at != NULL && facts_import_starts(text, length, "GPU ")) {
+        const size_t room = length - (size_t)(at + 2 - text);
+        const char *end = facts_import_find(at + 2, room, " (");
+        facts_import_name(m, "GPU", "%.*s", (int)(end != NULL ? (size_t)(end - at) - 2 : room),
+                          at + 2);
+    }
+}
+
 /* A line of cuDNN's own log, its prefix ("i! ") taken off. */
 static void backend_line(facts_import *m, const char *text, size_t length, char severity)
 {
@@ -128,9 +144,7 @@ static void backend_line(facts_import *m, const char *text, size_t length, char 
         event_json(m, json, length - (size_t)(json - text));
     else if (facts_import_starts(text, length, "=== error stack") ||
              facts_import_starts(text, length, "engineConfig:")) {
-        const int sm = number_behind(text, length, "\"smVersion\":");
-        if (sm > 0)
-            facts_import_name(m, "GPU", "sm_%d", sm / 10);
+        name_gpu(m, text, length);
         e->reasoned = false;
     } else if (warns)
         event_reason(m, text, length);
@@ -202,7 +216,9 @@ void facts_import_line(facts_import *m, const char *text, size_t length)
     } else if (m->event.open || facts_import_starts(text, length, "CuDNN (v") ||
                facts_import_starts(text, length, "Function ")) {
         backend_line(m, text, length, ' ');
-    } else if (!facts_import_call_line(m, text, length) && facts_import_is_failure(text, length)) {
-        frontend_failure(m, text, length);
+    } else if (!facts_import_call_line(m, text, length)) {
+        name_gpu(m, text, length);
+        if (facts_import_is_failure(text, length))
+            frontend_failure(m, text, length);
     }
 }

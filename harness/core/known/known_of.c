@@ -39,10 +39,14 @@ static const char *how_sure(const json_t *said, int32_t version, long sm)
     size_t i;
     json_t *one;
     const json_t *seen = json_object_get(said, "seen");
+    const bool here = has_architecture(json_object_get(said, "sm"), sm),
+               near = has_architecture(json_object_get(said, "suspected"), sm);
+    if (sm && !here && !near)
+        return NULL;
     if (!version || !sm)
         return "open";
-    if (!has_architecture(json_object_get(said, "sm"), sm))
-        return has_architecture(json_object_get(said, "suspected"), sm) ? "suspected" : NULL;
+    if (!here)
+        return "suspected";
     json_array_foreach(seen, i, one) if (version_of(one, 0) == version) return "seen";
     const json_t *last = json_array_get(seen, json_array_size(seen) - 1);
     return last && version_of(last, 0) < version ? "later" : "between";

@@ -161,6 +161,20 @@ class Command(e2e.TestCase):
         self.assertIn(f"pass=fwd dtype=bf16 b=4 s=128/256 d=64 {tail}", listed.out)
         self.assertIn("fixed in 9.26.0 (bwd-nan-negative-lse-skv-mod128-eq-64)", answer.out)
 
+    def test_the_next_commands_are_for_the_gpu_of_the_text(self):
+        call = "scaled_dot_product_attention(q: f16[2,16,100,64], k: f16[2,16,100,64], v: f16[2,16,100,64])"
+        for said, device in (
+            ("GPU 0: NVIDIA GeForce RTX 5090 (UUID: GPU-1)", "sm120-spec"),
+            ('{"engineId":1,"smVersion":890}', "sm89-spec"),
+            ("no GPU: NVIDIA", "h100-sxm"),
+        ):
+            path = self.path("pasted")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"{said}\n{call}\n")
+            done = e2e.facts("import", path)
+            self.assertStatus(done, 0)
+            self.assertEqual(done.out.count(f" --device {device}"), 2, done.out)
+
     def test_a_log_that_is_cut_off_is_not_called_whole(self):
         whole = self.data("frontend-1.18-train_gqa_bhsd.log")
         cut = self.write("cut.log", whole[: whole.rindex(b"tensors") + 40])

@@ -38,7 +38,7 @@ static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *o
     print_lines(line, "      ", out);
 }
 
-/* A description from specifications is named after its architecture: its first product tells more. */
+/* A description from specifications is named after its architecture: its first product says more. */
 static void print_device(const facts_target *target, FILE *out)
 {
     const char *products = target->described.products;
