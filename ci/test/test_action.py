@@ -43,16 +43,9 @@ def bash(script, at, environment, **more):
     """A step of a service: (exit, what it prints)."""
     path = at / "step"
     path.write_text(script)
-    done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", path],
-        cwd=at,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env=environment,
-        **more,
-    )
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", path]
+    more |= {"cwd": at, "stderr": subprocess.STDOUT, "env": environment}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, **more)
     return done.returncode, done.stdout
 
 

@@ -10,15 +10,8 @@ import bench_run as bench  # noqa: E402
 
 
 def row(case, verdict="pass", **more):
-    return {
-        "case": case,
-        "build": "b",
-        "device": "d",
-        "backend": "cudnn",
-        "verdict": verdict,
-        "wall_ms": 10.0,
-        **more,
-    }
+    at = {"case": case, "build": "b", "device": "d", "backend": "cudnn"}
+    return {**at, "verdict": verdict, "wall_ms": 10.0, **more}
 
 
 class BenchRun(unittest.TestCase):

@@ -69,16 +69,11 @@ class Index:
             form = '<a href="/files/{0}#sha256={1}"{2}>{0}</a>\n'
             links = [form.format(name, s, " data-yanked" * yanked) for name, (s, yanked) in files]
             return "text/html", f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
-        listed = [
-            {
-                "filename": name,
-                "url": f"/files/{name}",
-                "hashes": {"sha256": sha256},
-                "size": len(self.files[name]) or 5000000,
-                "yanked": yanked,
-            }
-            for name, (sha256, yanked) in files
-        ]
+        listed = []
+        for name, (sha256, yanked) in files:
+            about = {"filename": name, "url": f"/files/{name}", "hashes": {"sha256": sha256}}
+            size = len(self.files[name]) or 5000000
+            listed.append({**about, "size": size, "yanked": yanked})
         page = {"meta": {"api-version": "1.1"}, "name": package, "files": listed}
         return "application/vnd.pypi.simple.v1+json", json.dumps(page)
 

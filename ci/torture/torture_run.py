@@ -98,16 +98,9 @@ class Place:
     def environment(self, fault, count, **more):
         ours = ("FACTS_", "LD_PRELOAD", *(f"TORTURE_{letter}" for letter in "ACDEP"))
         kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        kept.update(
-            FACTS_HOME=SOURCE,
-            TMPDIR=self.folder,
-            PIP_NO_INDEX="1",
-            PYTHONDONTWRITEBYTECODE="1",
-            OMP_NUM_THREADS="1",
-            ASAN_OPTIONS=SANITIZERS,
-            UBSAN_OPTIONS="print_stacktrace=1:exitcode=99",
-            LSAN_OPTIONS="exitcode=99",
-        )
+        kept.update(FACTS_HOME=SOURCE, TMPDIR=self.folder, PIP_NO_INDEX="1", OMP_NUM_THREADS="1")
+        kept.update(PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS=SANITIZERS)
+        kept.update(UBSAN_OPTIONS="print_stacktrace=1:exitcode=99", LSAN_OPTIONS="exitcode=99")
         if os.environ.get("FACTS_PYTHON"):
             kept["FACTS_PYTHON"] = os.environ["FACTS_PYTHON"]
         if fault and fault.program in WORKERS:

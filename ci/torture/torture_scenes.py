@@ -22,6 +22,7 @@ RESUMED = (
 FUZZ = "fuzz --cases 10 --seed 3 --where 's.q<=64 & s.kv<=64 & h.q<=4 & b<=2' --device cpu"
 TWO = f"--cudnn {OLDER} --device h100-sxm,sm80-spec"  # both read the build's NVRTC
 BUILD = f"--cudnn {CUDNN} --device h100-sxm"
+FUZZ_ALL = f"{FUZZ} --with engine=all"
 CASE = "pass=fwd dtype=bf16 b=1 h=1 s=128"
 LOG = shlex.quote(os.path.join(SOURCE, "harness/test/data/import/frontend-1.32-features.log"))
 HALF = tuple(
@@ -78,6 +79,7 @@ def on_real_gpu(name, slow):
     return on_gpu(name, text, "torture_gpu", statuses=(0, 1), slow=slow)
 
 
+BISECT = f"bisect '{CASE} d=64' --cudnn {OLDER},{CUDNN} --device h100-sxm"
 SCENES = (
     Scene("list", "facts list smoke --json", same_out=True),
     Scene("cudnn list", "facts cudnn list", same_out=True),
@@ -94,12 +96,7 @@ SCENES = (
     recorded("decide", f"decide '{CASE} d=64,100' {BUILD}", cudnn=True),
     recorded("decide of two", f"decide '{CASE} d=64,100' {TWO}", cudnn=True, slow=True),
     recorded("compile", f"compile '{CASE} d=64,100' {BUILD} --plan-dir {{}}/plans", cudnn=True),
-    recorded(
-        "bisect",
-        f"bisect '{CASE} d=64' --cudnn {OLDER},{CUDNN} --device h100-sxm",
-        cudnn=True,
-        slow=True,
-    ),
+    recorded("bisect", BISECT, cudnn=True, slow=True),
     Scene("shrink", f"facts shrink '{CASE} d=100' --by class {BUILD}", cudnn=True),
     recorded(
         "shrink of a record", f"shrink '{CASE} d=100' --by class {BUILD}", cudnn=True, slow=True
@@ -113,12 +110,7 @@ SCENES = (
     ),
     recorded("fuzz", FUZZ, statuses=(0, 1)),
     recorded("fuzz, worker", FUZZ, program="facts-worker", statuses=(0, 1)),
-    recorded(
-        "fuzz of all, worker",
-        f"{FUZZ} --with engine=all",
-        program="facts-worker",
-        statuses=(0, 1),
-    ),
+    recorded("fuzz of all, worker", FUZZ_ALL, program="facts-worker", statuses=(0, 1)),
     Scene(
         "merge, Python",
         "facts merge -o {}/m.jsonl {}/one.jsonl {}/two.jsonl --force",

@@ -9,15 +9,8 @@ import support
 
 
 def shown(dtype, suite, able, red, **more):
-    return {
-        "fault": "fwd.x",
-        "dtype": dtype,
-        "suite": suite,
-        "able": able,
-        "asked": able,
-        "red": red,
-        **more,
-    }
+    about = {"fault": "fwd.x", "dtype": dtype, "suite": suite}
+    return {**about, "able": able, "asked": able, "red": red, **more}
 
 
 class Liars(unittest.TestCase):

@@ -116,15 +116,8 @@ class Keys(unittest.TestCase):
             column = cases.Columns(["rows=3", "rows=5 data=small"])
             print(predicate.holding(predicate.parse("rows>=4 & data=small"), column))
             print(features.of(column), cases.query_keys()[:3])"""
-        found = subprocess.run(
-            [sys.executable, "-c", program],
-            env={
-                **os.environ,
-                "FACTS_KEYS": json.dumps(rows),
-                "PYTHONPATH": str(support.HERE.parent),
-            },
-            capture_output=True,
-            text=True,
-        )
+        env = {"FACTS_KEYS": json.dumps(rows), "PYTHONPATH": str(support.HERE.parent)}
+        command, env = [sys.executable, "-c", program], {**os.environ, **env}
+        found = subprocess.run(command, env=env, capture_output=True, text=True)
         self.assertEqual(found.stderr, "")
         self.assertEqual(found.stdout, "[False, True]\n([], []) ['rows', 'data', 'cudnn']\n")

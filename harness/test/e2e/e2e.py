@@ -203,17 +203,7 @@ def library(folder, name, source="", soname=None):
     """Compiles a small shared library for a test; returns its path."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name)
-    flags = [
-        "-shared",
-        "-fPIC",
-        "-x",
-        "c",
-        "-",
-        "-o",
-        path,
-        f"-Wl,-soname,{soname or name}",
-        "-ldl",
-    ]
+    flags = ["-o", path, *"-shared -fPIC -x c -".split(), f"-Wl,-soname,{soname or name}", "-ldl"]
     started([os.environ.get("FACTS_CC") or "cc", *flags], input=source + "\n", check=True)
     return path
 

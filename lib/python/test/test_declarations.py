@@ -32,13 +32,9 @@ def word(declared):
 
 
 def structs():
-    return {
-        name: kind
-        for name, kind in vars(abi).items()
-        if isinstance(kind, type)
-        and issubclass(kind, ctypes.Structure)
-        and kind is not ctypes.Structure
-    }
+    kinds = {name: kind for name, kind in vars(abi).items() if isinstance(kind, type)}
+    kinds = {name: kind for name, kind in kinds.items() if issubclass(kind, ctypes.Structure)}
+    return {name: kind for name, kind in kinds.items() if kind is not ctypes.Structure}
 
 
 PROGRAM = r"""#include <stdio.h>
