@@ -5,6 +5,7 @@ The build writes the objects into known.jsonl (ci/generate_known.py). harness/co
 
 import functools
 import json
+import os
 import re
 from pathlib import Path
 
@@ -314,10 +315,13 @@ class Knowledge:
 
 @functools.lru_cache(maxsize=1)
 def today():
-    """The Knowledge of cases/known; of nothing where the folder is not there."""
+    """The Knowledge of cases/known; of nothing where the folder is not there. The file of the build has it too, and is read in less time."""
+    built = Path(os.environ.get("FACTS_PROGRAM", "")).parent.parent / "known/known.jsonl"
     try:
+        if built.is_file():
+            return Knowledge(read(built))
         return Knowledge(lines(load(Path(__file__).resolve().parents[3] / "cases/known")))
-    except (OSError, KnownError):
+    except (OSError, KnownError, predicate.PredicateError):
         return Knowledge([])
 
 

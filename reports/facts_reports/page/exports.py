@@ -5,7 +5,6 @@ import contextlib
 import csv
 import json
 from functools import lru_cache
-from xml.sax.saxutils import quoteattr
 
 from ..known import knowledge
 from ..read import junit, text, words
@@ -111,7 +110,7 @@ def write_junit(store, path, title):
     labels = words.build_labels(store.builds())
     everything = store.one("SELECT count(*) FROM row") <= JUNIT_ALL
     with replaced(path) as out:
-        out.write(f"{junit.HEAD}<testsuites name={quoteattr(title)}>\n")
+        out.write(f"{junit.HEAD}<testsuites name={junit.quoteattr(title)}>\n")
         for build, version in store.builds():
             for device in store.devices():
                 _suite(store, out, build, version, device, labels, everything)

@@ -34,6 +34,11 @@ class PredicateError(ValueError):
 
 
 def nearest(word, words):
+    return _nearest(word, tuple(words))
+
+
+@lru_cache(maxsize=256)
+def _nearest(word, words):
     return min(words, key=lambda w: (distance(word, w), w))
 
 
@@ -163,7 +168,12 @@ class _Parser:
 
 def parse(text, extra=None):
     """The tree of a predicate. `extra`: keys beside those of the case language, {key: it is a number}; guards have some (known_guards.FACTS)."""
-    parser = _Parser(text, extra or {})
+    return _parsed(text, tuple((extra or {}).items()), "pass" in cases.defaults())
+
+
+@lru_cache(maxsize=65536)
+def _parsed(text, extra, _language):
+    parser = _Parser(text, dict(extra))
     tree = parser.either()
     if parser.at < len(parser.tokens):
         parser.fail("expected & or | between comparisons")
