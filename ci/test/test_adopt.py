@@ -39,7 +39,7 @@ class Adopt(Folder):
         asked, home = self.at / "asked", {"FACTS_HOME": str(self.at / "home")}
         place = {"PYTHONPATH": str(CI.parent / "reports"), "FACTS_PROGRAM": str(self.stub)}
         place |= {"ROOM": str(self.at), **home, **more}
-        done = start(sys.executable, "-B", "-m", "facts_reports", "adopt", *words, add=place)
+        done = start(sys.executable, "-m", "facts_reports", "adopt", *words, add=place)
         said = asked.read_text().splitlines() if asked.exists() else []
         return done.returncode, done.stdout, said
 

@@ -49,7 +49,7 @@ class Commits(unittest.TestCase):
             ("cookbook.py", "nofile"),
         ):
             done = subprocess.run(
-                [sys.executable, "-B", HOME / "ci" / script, *words],
+                [sys.executable, HOME / "ci" / script, *words],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -57,7 +57,7 @@ class Commits(unittest.TestCase):
             self.assertEqual((done.returncode, "Traceback" in done.stderr), (2, False), done.stderr)
             self.assertIn(words[0], done.stderr)
         done = subprocess.run(
-            [sys.executable, "-B", HOME / "ci/check_commits.py", "--help"],
+            [sys.executable, HOME / "ci/check_commits.py", "--help"],
             capture_output=True,
             text=True,
             check=False,
@@ -67,7 +67,7 @@ class Commits(unittest.TestCase):
     @unittest.skipUnless((HOME / ".git").exists(), "no repository")
     def test_the_new_commits(self):
         done = subprocess.run(
-            [sys.executable, "-B", HOME / "ci/check_commits.py"],
+            [sys.executable, HOME / "ci/check_commits.py"],
             capture_output=True,
             text=True,
             check=False,

@@ -129,7 +129,7 @@ class Home(wheels.Home):
         return done.returncode, done.stdout, done.stderr.strip().splitlines()
 
     def run_lock(self, *words, **more):
-        return self.start(sys.executable, "-B", self.home / "ci/cudnn_lock.py", *words, **more)
+        return self.start(sys.executable, self.home / "ci/cudnn_lock.py", *words, **more)
 
     def facts(self, *words, **more):
         return self.start(scripts.FACTS, *words, **more)
@@ -202,7 +202,7 @@ class Lock(Home):
         before = self.lock.read_text()
         kill = "import os, signal, sys, cudnn_lock; os.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL); cudnn_lock.main(['9.29.0'])"
         path = {"PYTHONPATH": str(self.home / "ci")}
-        status, _, _ = self.start(sys.executable, "-B", "-c", kill, **path)
+        status, _, _ = self.start(sys.executable, "-c", kill, **path)
         self.assertEqual((status, self.lock.read_text()), (-signal.SIGKILL, before))
         left = list(self.lock.parent.glob("cudnn.lock.*.tmp"))
         self.assertEqual(len(left), 1, "it was killed where it should be")
@@ -319,7 +319,7 @@ class Unpinned(Home):
             archive.writestr("nvidia/large", random.Random(1).randbytes(1 << 20))
         self.index.add(FULL13, "9.28.1.4", data=path.read_bytes())
         self.index.chunk_s = 0.08
-        words = [sys.executable, "-B", self.script, "--cache", self.cache, "--unpinned"]
+        words = [sys.executable, self.script, "--cache", self.cache, "--unpinned"]
         words.append(f"{FULL13}==9.28.1.4")
         status, _, err = self.start(*words)
         self.assertEqual((status, len(err)), (0, 1), err)

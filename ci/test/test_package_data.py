@@ -12,7 +12,7 @@ SBOM = HOME / "ci/package/sbom.py"
 
 class Sbom(Folder):
     def listed(self, name, **add):
-        run(sys.executable, "-B", SBOM, BUILD, self.at, self.at / name, "--relinked", add=add)
+        run(sys.executable, SBOM, BUILD, self.at, self.at / name, "--relinked", add=add)
         return (self.at / name).read_text()
 
     def test_it_names_what_is_linked_in_with_the_version_of_the_package(self):
@@ -41,7 +41,7 @@ class Sbom(Folder):
 
     def test_a_library_of_unknown_licence_is_refused(self):
         self.put("build.ninja", "  LINK_LIBRARIES = lib/libfattn.a  /usr/lib/libsecret.a  -lm\n")
-        done = start(sys.executable, "-B", SBOM, self.at, self.at, self.at / "out")
+        done = start(sys.executable, SBOM, self.at, self.at, self.at / "out")
         self.assertEqual((done.returncode, "libsecret.a" in done.stderr), (3, True), done.stderr)
 
 

@@ -1,7 +1,5 @@
 """axe finds nothing in the page: wide and narrow, light and dark, folded and unfolded."""
 
-import itertools
-
 import support
 import synthetic
 from browser import DESKTOP, EVERYTHING, PHONE, WithPages
@@ -28,7 +26,9 @@ class Accessible(WithPages):
             page.evaluate(Axe().axe_script)
             # By day on a phone only the page that has most. The scheme changes colours only.
             screens = (DESKTOP, PHONE) if support.NIGHT or fragment else (DESKTOP,)
-            for screen, scheme in itertools.product(screens, ("light", "dark")):
+            dark = [(DESKTOP, "dark")] * bool(support.NIGHT or fragment or name == "gate")
+            dark += [(PHONE, "dark")] * support.NIGHT
+            for screen, scheme in [*((screen, "light") for screen in screens), *dark]:
                 page.emulate_media(color_scheme=scheme)
                 self.show(page, fragment, screen)
                 more = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}

@@ -13,6 +13,7 @@ import e2e
 TWO = "pass=fwd dtype=bf16 b=1 h=2 s=64 d=64,100"
 BOTH = "pass=fwd,bwd b=1 h=2 s=64 d=64"
 BACKWARD = "pass=bwd dtype=bf16 b=1 h=1 s=64 d=64"
+MANY = "pass=fwd,bwd dtype=bf16,f16 b=1 h=2 s=64,128 d=32,64,100,128"
 
 
 def facts(text, *more, **environment):
@@ -65,13 +66,15 @@ class Listing(Commands):
 class Timing(Commands):
     def test_two_workers_of_the_cpu_take_turns_and_every_case_has_a_time(self):
         cases = "'pass=fwd,bwd dtype=f32 b=1 h=2 s=64 d=32'"
-        done = self.right(f"bench {cases} --device cpu --twice --json -o", self.path("r"))
+        done = self.right(
+            f"bench {cases} --device cpu --twice --rounds 4 --json -o", self.path("r")
+        )
         lines = [json.loads(line) for line in done.out.splitlines()]
         found = [(line["pass"], line["side"], line["change"] is None) for line in lines]
         sides = [("fwd", 0, True), ("fwd", 1, False), ("bwd", 0, True), ("bwd", 1, False)]
         self.assertEqual(found, sides)
         for line in lines:
-            self.assertTrue(line["us"] > 0 and line["rounds"] >= 16 and line["tflops"] > 0)
+            self.assertTrue(line["us"] > 0 and line["rounds"] == 4 and line["tflops"] > 0)
         verdicts = [row["verdict"] for row in self.record().rows]
         self.assertEqual((verdicts, self.record().bad), (["pass"] * 4, 0))
         described = f"--cudnn {e2e.need(e2e.NEW).name} --device h100-sxm"
@@ -127,7 +130,7 @@ class Deciding(Commands):
     def test_an_interrupt_ends_with_130_and_resume_does_the_rest(self):
         worker = e2e.Between(self.path("held"), e2e.WORKER)
         worker.set("hold", 20)
-        command = ["decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
+        command = ["decide", MANY, "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
         with subprocess.Popen(
             [e2e.FACTS, *command],
             env=e2e.environment(FACTS_WORKER=worker.worker),
@@ -142,7 +145,7 @@ class Deciding(Commands):
         worker.set()
         self.assertStatus(e2e.facts(*command, "--resume", FACTS_WORKER=worker.worker), 0)
         names = {row["case"] for row in self.record().rows}
-        self.assertEqual(names, set(facts("list smoke").out.splitlines()))
+        self.assertEqual(names, set(facts("list", MANY).out.splitlines()))
         self.assertIs(self.record().ends[-1]["complete"], True)
 
 
@@ -247,10 +250,10 @@ class Explaining(Commands):
                 "impl=unified is refused here; accepted: impl=auto\n",
             ),
             ("T4", "pass=fwd d=64", "cuDNN's attention needs sm_80 or newer; this GPU is sm_75"),
-            ("T4", "pass=fwd d=64", "none of "),
         ):
             done = self.decided(case, "--device", device, "--overwrite")[0]
             self.assertIn(words, done.out)
+            self.assertIn("none of " if device == "T4" else "accepted", done.out)
             self.assertNotIn("inconclusive", done.out)
 
     def test_doctor_compiles_a_plan_and_says_what_can_be_done(self):
@@ -445,25 +448,25 @@ class BadInput(Commands):
         )
 
     def test_a_disk_that_fills_up_is_3_and_loses_no_row(self):
-        command = ["decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
+        command = ["decide", MANY, "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
         limited = subprocess.run(
             [e2e.FACTS, *command],
             env=e2e.environment(),
             capture_output=True,
             text=True,
             check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768)),
         )
         self.assertEqual(limited.returncode, 3, limited.stderr)
         self.assertRegex(limited.stderr, rf"\A.*{re.escape(self.path('r'))}.*\n\Z")
         before = self.record().rows
-        self.assertGreater(len(before), 20)
+        self.assertGreater(len(before), 8)
         self.assertStatus(e2e.facts(*command, "--resume"), 0)
         after = self.record()
         self.assertEqual(after.rows[: len(before)], before)
         self.assertEqual(len(after.rows), len(after.by("case", "config")))
         names = {row["case"] for row in after.rows}
-        self.assertEqual(names, set(facts("list smoke").out.splitlines()))
+        self.assertEqual(names, set(facts("list", MANY).out.splitlines()))
 
     def test_a_gpu_that_is_not_here_is_inconclusive_and_3(self):
         if os.path.exists("/dev/nvidia0"):
@@ -479,7 +482,6 @@ class BadInput(Commands):
             "cudnn",
             "cudnn bogus",
             "cudnn path x",
-            "cudnn install 9.99.0",
             "cudnn remove 9.99.0",
             "merge",
             "repro",

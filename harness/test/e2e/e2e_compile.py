@@ -17,7 +17,7 @@ def started(words, environment):
 
 
 class Many(e2e.TestCase):
-    CASES = "pass=fwd,bwd dtype=bf16 b=1 h=2 s=128 d=64,100"
+    CASES = "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64,100"
 
     def test_processes_share_a_cache_and_a_folder(self):
         """Two by day, eight in the night."""
@@ -33,14 +33,14 @@ class Many(e2e.TestCase):
             self.assertNotIn("could not be used", said)
         records = [e2e.Record(self.path(f"r{n}")).rows for n in range(count)]
         rows = [sorted((row["case"], row["verdict"]) for row in found) for found in records]
-        self.assertEqual(len(rows[0]), 4)
+        self.assertEqual(len(rows[0]), 2)
         self.assertEqual(rows, count * rows[:1])
         # One more is of the backward's own forward, and nothing is half written.
         kinds = sorted(name.split(".", 1)[1] for name in os.listdir(plans))
-        self.assertEqual(kinds, 3 * ["plan"])
+        self.assertEqual(kinds, 2 * ["plan"])
         self.assertEqual(sorted(os.listdir(cache)), ["cudnn"])
         said = started([*words, self.path("last")], more).communicate(timeout=300)[0]
-        self.assertIn("plans: 0 compiled, 2 loaded", said)
+        self.assertIn("plans: 0 compiled, 1 loaded", said)
 
 
 class Full(e2e.TestCase):
@@ -102,8 +102,9 @@ class Compile(e2e.TestCase):
         self.make()
         second = self.command()
         self.assertEqual(self.counts(second), (0, 2))
-        own = self.command("--with", "policy=any", plans=self.path("own"))
-        self.assertEqual(self.counts(own), (2, 0), "a plan of math needs no compiler")
+        one = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64,100"
+        own = self.command("--with", "policy=any", plans=self.path("own"), cases=one)
+        self.assertEqual(self.counts(own), (1, 0), "a plan of math needs no compiler")
         self.assertEqual(self.counts(self.command(command=("decide", "--plan"))), (0, 2))
 
     def test_each_shard_makes_its_part(self):

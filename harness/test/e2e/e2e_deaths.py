@@ -8,6 +8,7 @@ import time
 import e2e
 
 BUILDS = ",".join(e2e.CI_BUILDS)
+FEW = "pass=fwd,bwd dtype=bf16,f16 b=1 h=2 s=64,128,192 d=32,64,96,128"
 MORE = "pass=fwd,bwd dtype=bf16,f16 b=1,3 h=2 s=100..500:50 d=64..256:64"
 
 
@@ -45,7 +46,7 @@ class Deaths(e2e.TestCase):
     def start(self, *more, **environment):
         words = ["--cudnn", BUILDS, "--device", "h100-sxm", "-j2", "-o", self.path("r"), *more]
         return subprocess.Popen(
-            [e2e.FACTS, "decide", *e2e.some(["smoke", MORE]), *words],
+            [e2e.FACTS, "decide", *e2e.some([FEW, "smoke", MORE], of=3), *words],
             env=e2e.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -80,7 +81,7 @@ class Deaths(e2e.TestCase):
     def test_of_workers_cost_one_row_each(self):
         whole = self.undisturbed()
         worker = e2e.Between(self.path("killed"), e2e.WORKER)
-        worker.set("kill", 30)
+        worker.set("kill", 20)
         with self.start(FACTS_WORKER=worker.worker) as program:
             out, err = program.communicate(timeout=300)
         record, rows = self.rows()

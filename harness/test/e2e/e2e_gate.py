@@ -81,7 +81,13 @@ class Times(e2e.TestCase):
 
 class Gate(e2e.TestCase):
     def gate(self, *words, cases=CASES, status=None, **environment):
-        words = (*DEVICES, "-o", self.path("r.jsonl"), *words, cases)
+        words = (
+            *(() if "--device" in words else DEVICES),
+            "-o",
+            self.path("r.jsonl"),
+            *words,
+            cases,
+        )
         done = gate(*versions(), *words, **environment)
         if status is not None:
             self.assertStatus(done, status)
@@ -178,6 +184,8 @@ class Gate(e2e.TestCase):
         self.assertEqual(groups, others)
         for key in ("compared", "classes", "complete"):
             self.assertEqual(first["diff"][key], again["diff"][key])
+        sides = ("--baseline", "9.20.0", "--candidate", "9.27.0")
+        self.expect_plans(False, e2e.facts("gate", self.path("r.jsonl"), *sides))
 
     def test_an_interrupt_ends_the_record_and_resume_does_the_rest(self):
         worker = e2e.Between(self.path("held"), e2e.WORKER)
@@ -204,13 +212,14 @@ class Gate(e2e.TestCase):
         self.assertIs(self.record().ends[-1]["complete"], True)
 
     def test_with_plan_described_devices_are_compiled_for(self):
-        for words, plan in ((), False), (("--plan", "--overwrite"), True):
-            done = self.gate(*words, cases=FEW, status=1)
-            rows = self.record().rows
-            found = {(row["verdict"], "plan_ms" in row) for row in rows}
-            self.assertEqual(found, {("supported", plan), ("unsupported", False)})
-            commands = re.findall(r"(?m)^    facts (?:decide|bisect) .*", done.out)
-            self.assertEqual({"--plan" in command for command in commands}, {plan})
+        done = self.gate("--plan", "--device", "h100-sxm", cases=FEW, status=1)
+        self.expect_plans(True, done)
+
+    def expect_plans(self, plan, done):
+        found = {(row["verdict"], "plan_ms" in row) for row in self.record().rows}
+        self.assertEqual(found, {("supported", plan), ("unsupported", False)})
+        commands = re.findall(r"(?m)^    facts (?:decide|bisect) .*", done.out)
+        self.assertEqual({"--plan" in command for command in commands}, {plan})
 
     def test_a_build_beside_itself_on_another_device_is_a_diff_of_devices(self):
         for device in ("h100-sxm", "sm120-spec"):
@@ -235,10 +244,12 @@ class Gate(e2e.TestCase):
     def test_guards_of_facts_are_off_for_both_builds_and_kernels_of_facts_never_answer(self):
         crash = "pass=bwd dtype=bf16 b=1 h=1 s=1"
         words = ("--device", "h100-sxm", "-o", self.path("r.jsonl"), "--overwrite")
-        done = gate(*versions(), *words, "--json", crash)
+        case = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100"
+        done = gate(*versions(), *words, "--json", crash, case + " policy=math,any,cudnn")
         self.assertStatus(done, 1)
-        found = sorted((row["case"], row["verdict"]) for row in self.record().rows)
-        self.assertEqual(found, [(crash, v) for v in ("crash", "supported")])
+        found = {(row["case"], row["verdict"], row["backend"]) for row in self.record().rows}
+        wanted = {(crash, "crash"), (crash, "supported"), (case, "unsupported")}
+        self.assertEqual(found, {(*one, "cudnn") for one in wanted})
         self.assertEqual(self.record().runs[0]["guards"], "off")
         group = json.loads(done.out.splitlines()[1])["group"]
         self.assertEqual(group["class"], "worse")
@@ -249,10 +260,6 @@ class Gate(e2e.TestCase):
         again = e2e.facts(*bisect)
         self.assertStatus(again, 0)
         self.assertIn("worse: ", again.out)
-        case = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100"
-        gate(*versions(), *words, case + " policy=math,any,cudnn")
-        found = {(row["case"], row["verdict"], row["backend"]) for row in self.record().rows}
-        self.assertEqual(found, {(case, "unsupported", "cudnn")})
 
     def test_no_case_is_an_answer_too(self):
         done = self.gate("--where", "d.qk>4000", status=5)

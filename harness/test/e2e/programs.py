@@ -30,7 +30,7 @@ def standalone(folder, row, *more):
     with open(os.path.join(folder, "data", "rows.jsonl"), "w", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     script = os.path.join(e2e.SOURCE, "harness/attention/repro/standalone.py")
-    return e2e.Done(e2e.started([sys.executable, "-B", script, folder, *more]))
+    return e2e.Done(e2e.started([sys.executable, script, folder, *more]))
 
 
 class Compiling(e2e.TestCase):

@@ -254,10 +254,10 @@ Test(emulated, memory_is_taken_until_so_much_is_free)
         int64_t free_mib[5];
         int pieces;
         const char *why;
-    } rows[] = { { { 96, 8 }, 1, "" },
-                 { { 96, 40, 12, 8 }, 3, "" },
+    } rows[] = { { { 10, 8 }, 1, "" },
+                 { { 16, 12, 10, 8 }, 3, "" },
                  { { 7 }, 0, "" },
-                 { { 90 }, -1, "memory: 90 MiB of the GPU stayed free" } };
+                 { { 10, 90 }, -1, "memory: 90 MiB of the GPU stayed free" } };
     facts_ballast ballast;
     char why[160];
     emulated_driver()->memory_info = told_memory;
@@ -273,7 +273,7 @@ Test(emulated, memory_is_taken_until_so_much_is_free)
 
 Test(emulated, a_launch_that_lacks_the_memory_left_free_is_an_answer)
 {
-    static const int64_t fits[] = { 96, 8, 0 }, stays[] = { 90, 0 };
+    static const int64_t fits[] = { 10, 8, 0 }, stays[] = { 10, 90, 0 };
     static const struct {
         const char *memory;
         const int64_t *free_mib;
