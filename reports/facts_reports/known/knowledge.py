@@ -316,9 +316,10 @@ class Knowledge:
 @functools.lru_cache(maxsize=1)
 def today():
     """The Knowledge of cases/known; of nothing where the folder is not there. The file of the build has it too, and is read in less time."""
-    built = Path(os.environ.get("FACTS_PROGRAM", "")).parent.parent / "known/known.jsonl"
+    program = os.environ.get("FACTS_PROGRAM")
+    built = program and Path(program).parent.parent / "known/known.jsonl"
     try:
-        if built.is_file():
+        if built and built.is_file():
             return Knowledge(read(built))
         return Knowledge(lines(load(Path(__file__).resolve().parents[3] / "cases/known")))
     except (OSError, KnownError, predicate.PredicateError):
