@@ -40,6 +40,7 @@ PLAIN = {
     "umask 077": {"before": lambda: os.umask(0o77)},
     "ulimit -n 8": {"before": limit(resource.RLIMIT_NOFILE, 8)},
     "ulimit -n 16": {"before": limit(resource.RLIMIT_NOFILE, 16)},
+    "ulimit -s 64 kB": {"before": limit(resource.RLIMIT_STACK, 64 << 10)},
     "ulimit -f 1 kB": {"before": limit(resource.RLIMIT_FSIZE, 1024)},
     "ulimit -f 0": {"before": limit(resource.RLIMIT_FSIZE, 0)},
     "ulimit -v 64 MB": {"before": limit(resource.RLIMIT_AS, 64 << 20)},

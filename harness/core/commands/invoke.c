@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "builds/builds.h"
@@ -123,10 +125,17 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
+#define STACK_KB 256 /* with less a case's name, a record's line or a path may not fit */
+
 /* A write beyond the file size limit must return an error, not end the process. A closed standard
  * stream must stay closed: otherwise libuv's pipes, or the record, would get its number. */
 static void settle(void)
 {
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < STACK_KB * 1024)
+        _exit(facts_complain(FACTS_EXIT_ENVIRONMENT,
+                             "facts: the stack is limited to %ju kB; give it %d (ulimit -s)",
+                             (uintmax_t)stack.rlim_cur / 1024, STACK_KB));
     signal(SIGXFSZ, SIG_IGN);
     for (int file = 0; file <= 2; file++)
         if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != file)
