@@ -242,7 +242,9 @@ class Files(Temporary):
             "- Checked without FACTS: no.",
         ):
             self.assertIn(line, page)
-        self.assertIn("| wrong | documented | jax vllm |", pages.findings([entry]))
+        findings = pages.findings([entry])
+        self.assertIn("| wrong | documented | jax vllm |", findings)
+        self.assertIn("| failure | 1 | 0 | 0 | 0 | 1 |\n", findings)
 
     def test_only_a_failure_is_counted_as_a_failure(self):
         self.put("y.known", FILE.replace("kind: failure", "kind: should-be-refused"))

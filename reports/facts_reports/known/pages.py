@@ -3,7 +3,7 @@
 import math
 
 from ..read import text
-from .known import KINDS, NEWEST, sm_words, word
+from .known import CLAIMS, KINDS, NEWEST, sm_words, word
 
 _FIRST = ("fp8-values-with-a-mean",)  # the first rows of the table
 _CLAIMS = {"contract": "Contract", "sent-by": "Sent by", "frontend": "cudnn-frontend"}
@@ -139,12 +139,24 @@ def _row(entry):
     return f"| {' | '.join(cells)} |"
 
 
+def by_contract(entries):
+    """How many entries of each kind have which contract."""
+    words = CLAIMS["contract"]
+    lines = [f"| kind | {' | '.join(words)} | all |", "|---|" + "--:|" * (len(words) + 1)]
+    for kind in KINDS:
+        said = [" ".join(e.claim("contract")[0]) for e in entries if e.kind == kind]
+        counts = [said.count(word) for word in words] + [len(said)]
+        lines.append(f"| {kind} | {' | '.join(map(str, counts))} |")
+    return lines
+
+
 def findings(entries):
     """The tables: one line for each entry, the failures first."""
     failing = [e for e in entries if e.failures]
     others = [e for e in entries if e.is_text and not e.failures]
     guarded = sum(any(f.guarded for f in e.failures) for e in failing)
-    lines = [_HEAD, f"{counted(failing)}. The library guards {guarded} of these entries."]
+    lines = [_HEAD, f"{counted(failing)}. The library guards {guarded} of these entries.", ""]
+    lines += by_contract(failing)
     for kind, (_, several) in KINDS.items():
         some = [e for e in failing if e.kind == kind]
         several = several.format("")
@@ -158,7 +170,11 @@ def findings(entries):
                 *map(_row, sorted(some, key=lambda e: e.name not in _FIRST)),
             ]
     named = ", ".join(f"[{e.name}](known/{e.name}.md)" for e in others)
+    gone = [f"[{e.name}](known/{e.name}.md)" for e in entries if e.about == "withdrawn"]
     lines += ["", f"These entries describe behaviour, not failures: {named}."]
+    lines += ["", f"Withdrawn, as later measurements do not show it: {', '.join(gone)}."] * bool(
+        gone
+    )
     return text.wrapped("\n".join(lines)) + "\n"
 
 
