@@ -1,5 +1,6 @@
 """Two records become one answer: by case and verdict, grouped by what separates, never green for what was not answered."""
 
+import dataclasses
 import json
 import re
 import unittest.mock
@@ -561,6 +562,13 @@ class Output(Case):
         code, out = self.both(rows(), rows(NEW, "f32"), "--markdown")
         said = f"**FACTS: REGRESSION (cuDNN 9.20.0 → 9.27.0 on h100-sxm): {why}**"
         self.assertEqual((code, out.splitlines()[0]), (1, said))
+
+    def test_markdown_says_the_whole_answer(self):
+        found = diff.compare([self.write("r.jsonl", rows() + rows(NEW))], OLD, NEW)
+        known = "17 known failures begin: " + 600 * "x"
+        said = dataclasses.replace(diff_words.answer.of(found), known=known)
+        with unittest.mock.patch.object(diff_words.answer, "of", lambda _: said):
+            self.assertIn(known, diff_words.as_markdown(found))
 
     def test_markdown_fits_a_comment_whatever_the_cases(self):
         names = [f"pass=fwd dtype=bf16 seed={i} note=" + EURO * 1400 for i in range(2, 40)]

@@ -192,7 +192,7 @@ def unasked(why, args):
         about = {"diff": {"decision": answer.CANNOT_TELL, "answer": headline}}
         said = json.dumps(about, ensure_ascii=False)
     elif args.markdown:
-        said = f"**{text.markdown(titled)}**"
+        said = f"**{text.markdown(titled, 2000)}**"
     print(said)
     if args.annotations:
         out = sys.stderr if args.json or args.markdown else sys.stdout

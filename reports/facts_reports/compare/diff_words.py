@@ -292,8 +292,8 @@ def as_markdown(diff):
 def _markdown(diff, most):
     shown, rest, found = diff.groups[:most], diff.groups[most:], answer.of(diff)
     linked = f" [Page]({diff.link})" if diff.link else ""
-    out = [f"**{text.markdown(found.titled)}**{linked}", ""]
-    out += [text.markdown(line) + "\n" for line in (found.known, found.counts) if line]
+    out = [f"**{text.markdown(found.titled, 2000)}**{linked}", ""]
+    out += [text.markdown(line, 2000) + "\n" for line in (found.known, found.counts) if line]
     if shown:
         out += ["| | change | cases | where | before → after (one case) |", "|---|---|---|---|---|"]
         for i, group in enumerate(shown, 1):

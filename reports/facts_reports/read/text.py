@@ -85,9 +85,9 @@ def shell(word):
     return word if _SAFE_WORD.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"
 
 
-def markdown(value):
+def markdown(value, limit=300):
     """Inline text for a Markdown table."""
-    return re.sub(r"([\\`*_{}\[\]<>|#!~])", r"\\\1", line(value, 300)).replace("@", "@\u200b")
+    return re.sub(r"([\\`*_{}\[\]<>|#!~])", r"\\\1", line(value, limit)).replace("@", "@\u200b")
 
 
 def ticks(value, least=1):
