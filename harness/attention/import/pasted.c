@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fields.h"
 #include "reading.h"
 #include "tokens.h"
 #include "words/case_text.h"
@@ -426,6 +427,56 @@ static void add_configuration(facts_import *m, const char *text, bool backward, 
     facts_import_thread_named(m, "")->problem = at;
 }
 
+/* ---- XLA ---- */
+
+/* A call of cuDNN in HLO: the result has the sizes of Q, the scores have both lengths. */
+static bool add_hlo(facts_import *m, const char *text)
+{
+    static const char target[] = "custom_call_target=\"__cudnn$fmha";
+    tokens w = { .between = ' ' };
+    int64_t result[4];
+    long long of[4];
+    const char *call = strstr(text, target), *shape = strchr(text, '='),
+               *scores = strstr(text, "\"intermediate_tensor_shape\"");
+    scores = scores ? strstr(scores, "\"dimensions\"") : NULL;
+    const struct type_word *type = call && shape ? type_in(shape) : NULL;
+    if (!type || !scores || numbers_in(shape, result) != 4)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        char *end;
+        const char *digits = strpbrk(scores, "0123456789]");
+        if (!digits || *digits == ']')
+            return false;
+        of[i] = strtoll(digits, &end, 10);
+        scores = end;
+    }
+    const char *order = strchr(shape, '{'), *scale = strstr(text, "\"fmha_scale\":"),
+               *dropout = strstr(text, "\"dropout_rate\":");
+    add(&w, "pass=%s dtype=%s b=%lld h=%lld s=%lld/%lld d=%lld",
+        strstr(call, "Backward") ? "bwd" : "fwd", type->of_case, (long long)result[0],
+        (long long)result[1], of[2], of[3], (long long)result[3]);
+    if (order && strncmp(order, "{3,2,1,0}", 9) == 0)
+        add(&w, "layout=bhsd");
+    if (strstr(text, "CAUSAL\""))
+        add(&w, "mask=causal");
+    if (strstr(text, "\"PADDING"))
+        add(&w, "padding=random");
+    if (strstr(call, "Bias"))
+        add(&w, "bias=bhss");
+    if (dropout && strtod(dropout + strlen("\"dropout_rate\":"), NULL) > 0)
+        add(&w, "dropout=%g", strtod(dropout + strlen("\"dropout_rate\":"), NULL));
+    const double by = scale ? strtod(scale + strlen("\"fmha_scale\":"), NULL) : 0;
+    if (by > 0 && fabs(by * sqrt((double)result[3]) - 1) > 1e-6)
+        add(&w, "scale=%.9g", by);
+    m->call_line = m->line;
+    const int at = facts_import_add_case(m, w.text, "");
+    if (at >= 0)
+        facts_import_note(&m->problem[at].notes,
+                          "HLO names no heads of K and V and no shape of a bias; assuming those of "
+                          "Q and of the scores");
+    return true;
+}
+
 /* ---- a line ---- */
 
 bool facts_import_call_line(facts_import *m, const char *text, size_t length)
@@ -444,6 +495,12 @@ bool facts_import_call_line(facts_import *m, const char *text, size_t length)
     if (m->call_depth > 0) {
         collect(m, text, length);
         return true;
+    }
+    if (facts_import_find(text, length, "__cudnn$fmha") != NULL) {
+        char *hlo = strndup(text, length);
+        const bool read = add_hlo(m, hlo);
+        free(hlo);
+        return read;
     }
     if ((at = facts_import_find(text, length, config)) == NULL)
         return false;

@@ -175,6 +175,23 @@ class Command(e2e.TestCase):
             self.assertStatus(done, 0)
             self.assertEqual(done.out.count(f" --device {device}"), 2, done.out)
 
+    def test_hlo_of_xla(self):
+        shape = '"intermediate_tensor_shape":{"element_type":"BF16","dimensions":["1","40","2048","1024"]}'
+        for name, mask, said in (
+            ("Softmax", "NO_MASK", "pass=fwd dtype=bf16 b=1 h=40 s=2048/1024"),
+            ("SoftmaxBackward", "CAUSAL", "pass=bwd dtype=bf16 b=1 h=40 s=2048/1024 mask=causal"),
+        ):
+            path = self.path("hlo")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(
+                    "ROOT c = (bf16[1,40,2048,128]{3,1,2,0}, u8[0]{0}) custom-call(%q, %k, %v), "
+                    f'custom_call_target="__cudnn$fmha{name}", backend_config={{"fmha_scale":'
+                    f'0.08838834764831843,{shape},"mask_type":"{mask}"}}\n'
+                )
+            done = e2e.facts("import", path)
+            self.assertStatus(done, 4)
+            self.assertIn(f"\n{said}\n", done.out)
+
     def test_a_log_that_is_cut_off_is_not_called_whole(self):
         whole = self.data("frontend-1.18-train_gqa_bhsd.log")
         cut = self.write("cut.log", whole[: whole.rindex(b"tensors") + 40])
