@@ -1,9 +1,10 @@
 """bench_frontend.py asks both sides the same problem; what of it needs no GPU."""
 
 import pathlib
-import subprocess
 import sys
 import unittest
+
+from scripts import start
 
 CI = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CI / "bench"))
@@ -51,11 +52,7 @@ class BenchFrontend(unittest.TestCase):
         self.assertEqual(passes, sorted(passes, reverse=True))
 
     def test_what_is_missing_is_one_line_and_exit_3(self):
-        done = subprocess.run(
-            [sys.executable, CI / "bench.py", "frontend", "bench_device", "/nowhere"],
-            capture_output=True,
-            text=True,
-        )
+        done = start(sys.executable, CI / "bench.py", "frontend", "bench_device", "/nowhere")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 

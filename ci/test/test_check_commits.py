@@ -1,9 +1,10 @@
 """New commits have an imperative subject that fits, and say why where a verdict changes."""
 
-import subprocess
 import sys
 import unittest
 from pathlib import Path
+
+from scripts import start
 
 HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "ci"))
@@ -48,30 +49,15 @@ class Commits(unittest.TestCase):
             ("check_prose.py", "nofile"),
             ("cookbook.py", "nofile"),
         ):
-            done = subprocess.run(
-                [sys.executable, HOME / "ci" / script, *words],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = start(sys.executable, HOME / "ci" / script, *words)
             self.assertEqual((done.returncode, "Traceback" in done.stderr), (2, False), done.stderr)
             self.assertIn(words[0], done.stderr)
-        done = subprocess.run(
-            [sys.executable, HOME / "ci/check_commits.py", "--help"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = start(sys.executable, HOME / "ci/check_commits.py", "--help")
         self.assertEqual((done.returncode, "origin/main" in done.stdout), (0, True), done.stderr)
 
     @unittest.skipUnless((HOME / ".git").exists(), "no repository")
     def test_the_new_commits(self):
-        done = subprocess.run(
-            [sys.executable, HOME / "ci/check_commits.py"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = start(sys.executable, HOME / "ci/check_commits.py")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

@@ -1,9 +1,10 @@
 """Pages, help and messages keep to the rules of plain English that a script can check."""
 
-import subprocess
 import sys
 import unittest
 from pathlib import Path
+
+from scripts import start
 
 HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "ci"))
@@ -105,12 +106,7 @@ class Prose(unittest.TestCase):
             )
 
     def test_every_page_and_printed_text(self):
-        done = subprocess.run(
-            [sys.executable, HOME / "ci/check_prose.py"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = start(sys.executable, HOME / "ci/check_prose.py")
         print(done.stdout)
         self.assertEqual(done.returncode, 0)
 

@@ -14,20 +14,10 @@ EXPANDED = page.cases_of
 
 
 def row(version, case=CASE, verdict="nan", grade="measured", **change):
-    return {
-        "case": case,
-        "build": f"{version}-jit-cu13",
-        "cudnn": version,
-        "device": "h100-80gb-hbm3" if grade == "measured" else "h100-sxm",
-        "sm": 90,
-        "grade": grade,
-        "verdict": verdict,
-        "supported": verdict != "unsupported",
-        "attempt": 1,
-        "run": "r1",
-        "engines": [],
-        **change,
-    }
+    device = "h100-80gb-hbm3" if grade == "measured" else "h100-sxm"
+    about = {"case": case, "build": f"{version}-jit-cu13", "cudnn": version, "device": device}
+    about |= {"sm": 90, "grade": grade, "verdict": verdict, "supported": verdict != "unsupported"}
+    return {**about, "attempt": 1, "run": "r1", "engines": [], **change}
 
 
 def record(*rows):

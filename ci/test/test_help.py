@@ -2,22 +2,17 @@
 
 import os
 import re
-import subprocess
 import unittest
 from pathlib import Path
+
+from scripts import run, start
 
 HOME = Path(__file__).resolve().parents[2]
 FACTS = Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")) / "facts"
 
 
 def facts(*words):
-    return subprocess.run(
-        [FACTS, *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "FACTS_HOME": str(HOME)},
-    ).stdout
+    return run(FACTS, *words, add={"FACTS_HOME": str(HOME)})
 
 
 @unittest.skipUnless(FACTS.exists(), f"{FACTS} is not built")
@@ -51,12 +46,7 @@ class Help(unittest.TestCase):
 
     def test_a_product_is_answered_with_its_description(self):
         for product, name in (("h100", "h100-sxm"), ("A100", "sm80-spec"), ("b200", "sm100-spec")):
-            done = subprocess.run(
-                [FACTS, "decide", "pass=fwd", "--device", product],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = start(FACTS, "decide", "pass=fwd", "--device", product)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f" {name} ", done.stdout)
 

@@ -1,12 +1,12 @@
 """The end of ./facts test: the dearest tests, each skipped one with its reason, and which skips CI allows."""
 
 import io
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import unittest
+
+from scripts import start
 
 CI = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CI))
@@ -68,13 +68,7 @@ class Report(unittest.TestCase):
                 (LOG.replace("no fish", "no GPU").replace("no build", "no GPU"), "1", 0),
             ):
                 path.write_text(text, encoding="utf-8")
-                done = subprocess.run(
-                    [sys.executable, CI / "test_report.py", path],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    env={**os.environ, "CI": ci},
-                )
+                done = start(sys.executable, CI / "test_report.py", path, add={"CI": ci})
                 self.assertEqual(done.returncode, status, done.stdout)
 
     def test_a_rule_has_a_pattern_and_its_reason(self):

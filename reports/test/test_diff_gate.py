@@ -112,14 +112,9 @@ class Decision(Case):
             "import sys; sys.modules['jinja2'] = None; from facts_reports import commands;"
             "sys.exit(commands.main(['gate', 'a.jsonl', 'b.jsonl', '--page', 'page']))"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(support.HERE.parent)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = {**os.environ, "PYTHONPATH": str(support.HERE.parent)}
+        how = {"cwd": self.folder, "env": env, "capture_output": True, "text": True}
+        done = subprocess.run([sys.executable, "-c", script], check=False, **how)
         self.assertEqual((done.returncode, done.stdout), (3, ""), "nothing was asked")
         self.assertIn("'jinja2' is missing; install it", done.stderr)
 

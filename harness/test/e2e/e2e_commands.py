@@ -449,14 +449,11 @@ class BadInput(Commands):
 
     def test_a_disk_that_fills_up_is_3_and_loses_no_row(self):
         command = ["decide", MANY, "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
-        limited = subprocess.run(
-            [e2e.FACTS, *command],
-            env=e2e.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768)),
-        )
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768))
+
+        limited = e2e.started([e2e.FACTS, *command], env=e2e.environment(), preexec_fn=limit)
         self.assertEqual(limited.returncode, 3, limited.stderr)
         self.assertRegex(limited.stderr, rf"\A.*{re.escape(self.path('r'))}.*\n\Z")
         before = self.record().rows

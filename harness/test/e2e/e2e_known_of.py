@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import subprocess
 import sys
 from pathlib import Path
 
@@ -32,14 +31,9 @@ class KnownOf(e2e.TestCase):
         cls.known = knowledge.Knowledge(knowledge.read(cls.file))
 
     def in_c(self, questions):
-        done = subprocess.run(
-            [Path(e2e.BIN) / "facts-print-known", self.file],
-            input="".join("\t".join(str(word) for word in one) + "\n" for one in questions),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.splitlines()
+        text = "".join("\t".join(map(str, one)) + "\n" for one in questions)
+        command = [Path(e2e.BIN) / "facts-print-known", self.file]
+        return e2e.started(command, input=text, check=True).stdout.splitlines()
 
     def in_python(self, case, cudnn, sm, engine):
         return "".join(

@@ -1,8 +1,6 @@
 """facts self: what it prints, and how it ends."""
 
 import json
-import os
-import subprocess
 
 import e2e
 
@@ -46,14 +44,7 @@ class Self(e2e.TestCase):
     def test_the_program_behind_it_helps_who_starts_it_by_hand(self):
         program = e2e.FACTS + "-self"
         for words, status in ((["--help"], 0), (["-h"], 0), ([], 2), (["--clean", "5"], 2)):
-            done = subprocess.run(
-                [program, *words],
-                env=e2e.environment(),
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=300,
-            )
+            done = e2e.started([program, *words], env=e2e.environment())
             self.assertEqual(done.returncode, status, words)
             self.assertIn("facts self", done.stderr if status else done.stdout)
 

@@ -50,14 +50,8 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("right", PROGRAM), ("wrong", wrong)):
                 pathlib.Path(folder, f"{name}.py").write_text(text)
-            command = [
-                "mypy",
-                "--follow-imports=silent",
-                "--cache-dir",
-                folder,
-                "right.py",
-                "wrong.py",
-            ]
+            command = ["mypy", "--follow-imports=silent", "--cache-dir", folder]
+            command += ["right.py", "wrong.py"]
             environment = {**os.environ, "MYPYPATH": str(HOME / "lib/python")}
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, env=environment, cwd=folder
