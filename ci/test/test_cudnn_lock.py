@@ -22,6 +22,9 @@ import scripts
 import wheels
 from wheels import name_of
 
+sys.path.insert(0, str(scripts.HOME / "harness/test/e2e"))
+import forked  # noqa: E402
+
 JIT13, JIT12 = "nvidia-cudnn-jit-cu13", "nvidia-cudnn-jit-cu12"
 FULL13, FULL12 = "nvidia-cudnn-cu13", "nvidia-cudnn-cu12"
 OTHERS = {
@@ -97,6 +100,8 @@ class Index:
 class Home(wheels.Home):
     """A checkout with a lock of its own, and an index that knows more."""
 
+    forks = None
+
     def setUp(self):
         super().setUp()
         self.index = Index()
@@ -129,7 +134,12 @@ class Home(wheels.Home):
         return done.returncode, done.stdout, done.stderr.strip().splitlines()
 
     def run_lock(self, *words, **more):
-        return self.start(sys.executable, self.home / "ci/cudnn_lock.py", *words, **more)
+        if not Home.forks:
+            Home.forks = forked.Forks("pip._internal.commands.download", self.environment)
+            unittest.addModuleCleanup(Home.forks.close)
+        script = str(self.home / "ci/cudnn_lock.py")
+        done = Home.forks.run(script, *words, **{**self.environment, **more})
+        return done.status, done.out, done.err.strip().splitlines()
 
     def facts(self, *words, **more):
         return self.start(scripts.FACTS, *words, **more)

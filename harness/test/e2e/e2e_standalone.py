@@ -76,7 +76,7 @@ class Plans(programs.Compiling):
         self.assertLessEqual(set(ids), {name for name, _ in listed})
         cases = [case.replace(" engine=all", "") for name, case in listed if name in ids]
         for number, name in enumerate(e2e.CI_BUILDS):
-            self.expect_the_same_plans(e2e.need(name), e2e.some(cases[number::2], of=4))
+            self.expect_the_same_plans(e2e.need(name), e2e.some(cases[number::2], of=8))
 
     def test_programs_of_the_unified_operation_too(self):
         cases = """b=3 h=4/2 s=200 d=64 layout=thd padding=random mask=causal want=stats

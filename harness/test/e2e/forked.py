@@ -1,4 +1,4 @@
-"""Python scripts that need NumPy. One process imports it, and each script runs in a fork of that process: NumPy starts once, not once for each script.
+"""Python scripts that need NumPy or pip. One process imports it, and each script runs in a fork of that process: it starts once, not once for each script.
 
 started by a test (run): reads {"script" or "code", "arguments", "folder", "environment"} from stdin, one a line, and answers {"status", "out", "err"}.
 """
@@ -18,12 +18,16 @@ class Result:
 
 
 class Forks:
-    """NumPy, imported in a process of its own; None of it runs in this one."""
+    """A module, imported in a process of its own; nothing of it runs in this one."""
 
-    def __init__(self):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    def __init__(self, module="numpy", environment=None):
+        environment = {
+            **(environment or os.environ),
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = [PYTHON, "-B", __file__]
+        command = [PYTHON, "-B", __file__, module]
         self.process = subprocess.Popen(command, env=environment, **pipes)
         self.has_numpy = self.process.stdout.readline() == "ready\n"
 
@@ -73,10 +77,10 @@ def execute(request):
 
 
 def serve():
+    import importlib
     import tempfile
 
-    import numpy  # noqa: F401
-
+    importlib.import_module(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
