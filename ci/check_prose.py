@@ -285,7 +285,7 @@ def pages():
 
 SOURCES = """harness/core/**/*.[ch] harness/attention/**/*.[ch] harness/attention/cuda/*.cu*
     harness/attention/repro/*.py harness/attention/repro/program.c.in
-    lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* lib/bench/*.[ch] lib/nulldriver/*.c
+    lib/src/**/*.[ch] lib/gpu/*.[ch] lib/cuda/*.cu* lib/nulldriver/*.c
     lib/include/fattn/*.h* lib/python/fattn/*.py reference/src/**/*.[ch] reference/cuda/*.cu*
     reference/include/fref/*.h reports/facts_reports/**/*.py reports/facts_reports/page/**/*.j2
     reports/facts_reports/page/**/*.js examples/*.[ch]* ci/*.py ci/docs/*.py ci/package/*.py

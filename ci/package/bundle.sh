@@ -93,14 +93,14 @@ bundle_cudnn() {
     done <"$tree/../cudnn.tsv"
 }
 
-# The library's tests, those of the oracle and of the harness that need a GPU, benchmarks and examples, with the shared libraries of Criterion, and compute-sanitizer (which, as cuDNN, is not to be handed on).
+# The library's tests, those of the oracle and of the harness that need a GPU, and examples, with the shared libraries of Criterion, and compute-sanitizer (which, as cuDNN, is not to be handed on).
 bundle_tests() {
     local tree=$1 program tests=$1/tests cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts sanitizer
     local -a programs
     FACTS_WITH_TESTS=ON
     install_packages "$packages" "$home/ci/packages-quick.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
-    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
+    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
     step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars torture_gpu fattn_shared
     cp "$release"/bin/{facts-worker-liars,torture_gpu} "$tree/bin/" # of the tests: on request wrong, or with a GPU that fails
     strip --strip-debug "$tree"/bin/{facts-worker-liars,torture_gpu}
@@ -114,9 +114,7 @@ bundle_tests() {
     mkdir -p "$tree/lib/python" "$tree/examples"
     bundle_module "$tree/lib/python" "$oldest"
     cp "$home/examples/torch_attention.py" "$tree/examples/"
-    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench.py" "$home/ci/standalone.list" "$tree/ci/"
-    mkdir "$tree/ci/bench"
-    cp "$home/ci/bench/bench_torch.py" "$tree/ci/bench/"
+    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/standalone.list" "$tree/ci/"
     mkdir "$tree/ci/torture"
     cp "$home"/ci/torture/*.py "$tree/ci/torture/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0

@@ -1,12 +1,12 @@
-"""bench_run.py reads records right; what of it needs neither a GPU nor a build of cuDNN."""
+"""bench.py reads records right; what of it needs neither a GPU nor a build of cuDNN."""
 
 import pathlib
 import sys
 import unittest
 
 CI = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CI / "bench"))
-import bench_run as bench  # noqa: E402
+sys.path.insert(0, str(CI))
+import bench  # noqa: E402
 
 
 def row(case, verdict="pass", **more):
