@@ -1,9 +1,71 @@
 #include "suite.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file_lines.h"
+#include "predicate.h"
+#include "words/case_text.h"
+
+/* Reads the text files of FACTS line by line, and reports the line and the letter of a mistake. */
+
+typedef struct facts_lines {
+    const facts_language *language; /* of predicates */
+    const char *where;              /* the file, for people */
+    size_t most;                    /* letters of a line; 0: as many as there are */
+    facts_error *error;             /* of what went wrong */
+    int line;                       /* the one that is read now */
+    const char *start;              /* its first letter */
+} facts_lines;
+
+static bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Calls `read` for each line that is not empty, without its comment, until it returns false.
+ * Returns whether all lines were read. */
+static bool facts_lines_each(facts_lines *in, const char *text,
+                             bool (*read)(void *context, facts_span line), void *context)
+{
+    facts_span rest = facts_span_of(text);
+    while (rest.length > 0) {
+        facts_span line = facts_span_cut(&rest, '\n');
+        in->line++;
+        in->start = line.at;
+        if (in->most > 0 && line.length > in->most)
+            return facts_lines_fail(in, NULL, "the line is too long");
+        line = facts_span_without_comment(line);
+        if (line.length > 0 && !read(context, line))
+            return false;
+    }
+    return true;
+}
+
+/* Reports a mistake at a letter of the line (NULL: the whole line). Returns false. */
+static bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...)
+{
+    char what[sizeof in->error->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return facts_fail_at(in->error, in->where, in->line, at ? (int)(at - in->start) + 1 : 1, "%s",
+                         what);
+}
+
+/* Parses a predicate that is part of the line. Mistakes are reported at their place in the line,
+ * which starts after `before`. */
+static bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before,
+                                  facts_predicate **out)
+{
+    facts_error inner = { 0 };
+    char *copy = strndup(text.at, text.length);
+    bool ok = facts_predicate_parse(in->language, out, copy, &inner);
+    free(copy);
+    const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
+    return ok || facts_lines_fail(in, text.at + (inner.column ? inner.column - 1 : 0), "%s%s",
+                                  before, sentence ? sentence + 1 : "no memory");
+}
 
 #define MOST_LETTERS 65536 /* of one line */
 #define MOST_TRIES 64      /* of one case that is drawn */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../numbers/checking.h"
-#include "numbers/check/keep_repeats.h"
+#include "numbers/check/judge_keep.h"
 
 /* splitmix64: nothing of the generators on trial. */
 static uint64_t drawn(uint64_t n)

@@ -1,7 +1,7 @@
 /* P3: dropout's mask read out of answers that were given one; and the windows that
  * read-outs look through. */
 #include "checking.h"
-#include "numbers/check/probe_keep.h"
+#include "numbers/check/judge_keep.h"
 
 #define P 0.1
 

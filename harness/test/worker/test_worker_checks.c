@@ -8,9 +8,8 @@
 #include "../case/asked_problem.h"
 #include "numbers/dtype.h"
 #include "problem/case_problem.h"
-#include "worker/exec/checks.h"
-#include "worker/row/row_check.h"
-#include "worker/row/row_trial.h"
+#include "worker/exec/runs.h"
+#include "worker/row/describe.h"
 #include "worker/target/loaded_target.h"
 
 /* A case that has run once, so that its answers lie in memory. */

@@ -2,7 +2,7 @@
 #include "driver/request.h"
 #include "problem/case_problem.h"
 #include "problem/rescale.h"
-#include "worker/replace.h"
+#include "worker/answer_requests.h"
 
 static bool target(facts_target_request *out, const char *line, facts_error *error)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "hidden_memory.h"
-#include "worker/answer_case.h"
+#include "worker/answer_requests.h"
 #include "worker/attention_job.h"
 #include "worker/memory/case_reference.h"
 #include "worker/reply.h"

@@ -1,16 +1,14 @@
-#include "expectation.h"
-
 #include <errno.h>
+#include <fref/fref.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "expect_arrays.h"
 #include "expect_big.h"
-#include "expect_blocks.h"
 #include "expect_copies.h"
 #include "expect_whole.h"
-#include "gradients.h"
+#include "expectation.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
 #include "numbers/fill/mod.h"
@@ -19,6 +17,333 @@
 #include "numbers/fill/scalars.h"
 #include "numbers/fill/seen.h"
 #include "problem/huge.h"
+
+/* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of
+ * every element, and these functions sum them. */
+
+typedef struct facts_gradient {
+    facts_tensor_id id;
+    int64_t dim[4];    /* before the sum */
+    facts_answer each; /* owned; empty if nothing is summed */
+    facts_answer to;
+} facts_gradient;
+
+typedef struct facts_gradients {
+    fref_backward_out out; /* the arrays that the reference writes */
+    facts_gradient at[4];
+    int count;
+} facts_gradients;
+
+#define E32 0x1p-23
+
+/* The extents before a sum: those of the input. */
+static void full_dim(const facts_problem *p, facts_tensor_id id, int64_t dim[4])
+{
+    static const facts_tensor_id input[FACTS_TENSOR_COUNT] = { [FACTS_TENSOR_DQ] = FACTS_TENSOR_Q,
+                                                               [FACTS_TENSOR_DK] = FACTS_TENSOR_K,
+                                                               [FACTS_TENSOR_DV] = FACTS_TENSOR_V,
+                                                               [FACTS_TENSOR_DBIAS] =
+                                                                   FACTS_TENSOR_BIAS };
+    memcpy(dim, p->tensor[input[id]].dim, 4 * sizeof *dim);
+}
+
+static int64_t count_of(const int64_t dim[4])
+{
+    return dim[0] * dim[1] * dim[2] * dim[3];
+}
+
+/* Chooses the array to which the reference writes this gradient: `to`, or a temporary array if the
+ * gradient is a sum. False: no memory. Destroy in any case. */
+static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id,
+                                 facts_answer *to)
+{
+    facts_gradient *g = &out->at[out->count++];
+    *g = (facts_gradient){ .id = id };
+    full_dim(p, id, g->dim);
+    facts_answer where = *to;
+    if (memcmp(g->dim, p->tensor[id].dim, sizeof g->dim) != 0) {
+        size_t n = (size_t)count_of(g->dim) + 1;
+        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
+        where = g->each = (facts_answer){ .want = calloc(n, sizeof(double)),
+                                          .sigma = calloc(n, sizeof(double)),
+                                          .bound = calloc(n, sizeof(double)) };
+        if (!where.want || !where.sigma || !where.bound || !to->parts)
+            return false;
+    }
+    if (p->ask.rope && id == FACTS_TENSOR_DQ && !to->parts) { /* cast, then rotated */
+        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
+        if (!to->parts)
+            return false;
+    }
+    g->to = *to;
+    fref_backward_out *r = &out->out;
+    struct {
+        double **want, **sigma, **bound, **nu, **neff;
+    } part = { &r->dbias, &r->dbias_sigma, &r->dbias_bound, NULL, NULL };
+    if (id == FACTS_TENSOR_DQ)
+        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound,
+        part.nu = &r->dq_nu, part.neff = &r->dq_neff;
+    else if (id == FACTS_TENSOR_DK)
+        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound,
+        part.nu = &r->dk_nu, part.neff = &r->dk_neff;
+    else if (id == FACTS_TENSOR_DV)
+        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound,
+        part.nu = &r->dv_nu, part.neff = &r->dv_neff;
+    else
+        memcpy(r->dbias_dim, g->dim, sizeof r->dbias_dim);
+    if (part.nu) {
+        *part.nu = where.nu;
+        *part.neff = where.neff;
+    }
+    *part.want = where.want;
+    *part.sigma = where.sigma;
+    *part.bound = where.bound;
+    return true;
+}
+
+/* One element of the sum. */
+static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t n)
+{
+    int64_t at[4], from[4], to[4];
+    for (int64_t d = 3, rest = n; d >= 0; d--) {
+        at[d] = rest % t->dim[d];
+        rest /= t->dim[d];
+        from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
+        to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
+    }
+    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0;
+    const double u = facts_dtype_roundoff(t->dtype), /* and the smallest normal number */
+        tiny = ldexp(1.0, 1 - facts_format_bias(facts_format_of(t->dtype)));
+    for (int64_t h = from[1]; h < to[1]; h++)
+        for (int64_t s = from[2]; s < to[2]; s++) {
+            double over_batch = 0.0;
+            for (int64_t b = from[0]; b < to[0]; b++) {
+                int64_t k = ((b * g->dim[1] + h) * g->dim[2] + s) * g->dim[3] + at[3];
+                over_batch += g->each.want[k];
+                size += fabs(g->each.want[k]);
+                variance += g->each.sigma[k] * g->each.sigma[k];
+                bound += g->each.bound[k];
+                steps += 2.0 * u *
+                         fmax(fabs(g->each.want[k]), tiny); /* a step of x is 2 u |x| at most */
+            }
+            value += over_batch;
+            if (g->id != FACTS_TENSOR_DBIAS)
+                continue;
+            /* cuDNN itself sums dBias over the batch, and casts its result before any further sum.
+             */
+            double between = u * fmax(fabs(over_batch), tiny);
+            variance += between * between / 3.0;
+            rounded += between;
+        }
+    double terms = (double)((to[0] - from[0]) * (to[1] - from[1]) * (to[2] - from[2])),
+           root = sqrt(fmax(1.0, terms / 16.0));
+    double cast = u * fmax(fabs(value), tiny), sum = E32 * root * size;
+    bool exact = bound == 0.0;
+    g->to.want[n] = value;
+    g->to.sigma[n] = exact ? 0.0 : sqrt(variance + sum * sum + cast * cast / 3.0);
+    g->to.parts[n] = steps;
+    g->to.bound[n] = exact ? 0.0 : bound + rounded + sum * root + cast;
+}
+
+/* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last
+ * cast), added in fp32, and the sum is cast once. bound: the sum of the bounds, and the same casts.
+ * The error of an engine that sums in fp32 is smaller. */
+static void facts_gradients_sum(facts_gradients *gradients, const facts_problem *p)
+{
+    for (int i = 0; i < gradients->count; i++) {
+        const facts_gradient *g = &gradients->at[i];
+        const facts_tensor *t = &p->tensor[g->id];
+        if (!g->each.want)
+            continue;
+#pragma omp parallel for schedule(static)
+        for (int64_t n = 0; n < count_of(t->dim); n++)
+            sum_element(g, t, n);
+    }
+}
+
+static void facts_gradients_destroy(facts_gradients *gradients)
+{
+    for (int i = 0; i < gradients->count; i++) {
+        free(gradients->at[i].each.want);
+        free(gradients->at[i].each.sigma);
+        free(gradients->at[i].each.bound);
+    }
+    *gradients = (facts_gradients){ 0 };
+}
+
+/* The backward of block-scaled types (docs/numerics.md, section 1).
+ *
+ * Its products read Q, K and dO in two quantisations. dQ is a product with K's copy along the keys. dK and dV are products with Q's
+ * and dO's copies along the rows. D is made of the 16-bit dO and O. The reference knows one quantisation of each tensor, so it gets
+ * three times the channels:
+ *
+ *      q' = [q, 0, q_t]     k' = [k, k_t, 0]     q'.k' = q.k
+ *      dO' = [dO, dO_16, dO_t]   v' = [v, 0, 0]   O' = [0, O, 0]     dO'.v' = dO.v, dO'.O' = dO_16.O
+ *      dQ' = dS k' = [., dS k_t, .]     dK' = dS^T q' = [., ., dS^T q_t]     dV' = P^T dO' = [., ., P^T dO_t]
+ *
+ * dS is cast in blocks, and the largest number of a block may saturate: u = 2^-3, as in e5m2. P is cast with one factor, 256, which
+ * keeps it below the type's largest number: u is the type's own. */
+
+#define PARTS 3
+#define P_SCALE 256.0 /* before P is cast; cudnn-frontend's reference results have it */
+
+/* One tensor made of three: the tensor in each part; FACTS_TENSOR_COUNT: zeros. */
+typedef struct joint {
+    facts_tensor_id part[PARTS];
+    fref_tensor tensor;
+    float *data;
+} joint;
+
+static double decoded(const facts_whole *w, const facts_problem *p, facts_tensor_id id,
+                      const int64_t at[4])
+{
+    const fref_tensor *t = &w->tensor[id];
+    const int64_t place =
+        at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
+    return facts_is_mx(p->tensor[id].dtype)
+               ? (double)((const float *)t->data)[place]
+               : facts_decode(p->tensor[id].dtype, facts_load(p->tensor[id].dtype, t->data, place));
+}
+
+static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p,
+                       facts_tensor_id like)
+{
+    const int64_t *dim = p->tensor[like].dim, rows = dim[0] * dim[1] * dim[2],
+                  wide = PARTS * dim[3];
+    out->data = calloc((size_t)(rows * wide) + 1, sizeof *out->data);
+    out->tensor = (fref_tensor){ .data = out->data,
+                                 .type = FREF_F32,
+                                 .stride = { dim[1] * dim[2] * wide, dim[2] * wide, wide, 1 } };
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t c = 0; c < wide && out->data; c++) {
+            const int64_t at[4] = { row / (dim[1] * dim[2]), row / dim[2] % dim[1], row % dim[2],
+                                    c % dim[3] };
+            const facts_tensor_id from = out->part[c / dim[3]];
+            out->data[row * wide + c] =
+                from == FACTS_TENSOR_COUNT ? 0.0f : (float)decoded(w, p, from, at);
+        }
+    return out->data != NULL;
+}
+
+/* One answer: its array, the sum that is computed, and the part of the tripled channels that it is.
+ */
+typedef struct answer {
+    double *out[3], *wide[3]; /* value, sigma, bound */
+    double *nu, *amax;
+    facts_tensor_id id;
+    int part;
+} answer;
+
+static bool make_wide(answer *a, const facts_problem *p)
+{
+    const int64_t *dim = p->tensor[a->id].dim;
+    const size_t count = (size_t)(dim[0] * dim[1] * dim[2] * dim[3] * PARTS) + 1;
+    for (int n = 0; n < 3; n++) {
+        bool wanted = a->out[n] || (a->amax && n != 1);
+        a->wide[n] = wanted ? malloc(count * sizeof *a->wide[n]) : NULL;
+        if (wanted && !a->wide[n])
+            return false;
+    }
+    return true;
+}
+
+/* The wanted part; the errors of a row are of that many channels. */
+static void take(const answer *a, const facts_problem *p)
+{
+    const int64_t *dim = p->tensor[a->id].dim, rows = dim[0] * dim[1] * dim[2];
+    double largest[3] = { 0.0, 0.0, 0.0 };
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t from = (row * PARTS + a->part) * dim[3], to = row * dim[3];
+        for (int n = 0; n < 3; n++)
+            if (a->out[n])
+                memcpy(a->out[n] + to, a->wide[n] + from, (size_t)dim[3] * sizeof(double));
+        if (a->nu)
+            a->nu[row] = fmax(a->nu[row] / PARTS, a->nu[row] > 0.0 ? 1.0 : 0.0);
+        for (int64_t c = 0; a->amax && c < dim[3]; c++) {
+            const double size = fabs(a->wide[0][from + c]), bound = a->wide[2][from + c];
+            largest[0] = fmax(largest[0], size);
+            largest[1] = fmax(largest[1], size - bound);
+            largest[2] = fmax(largest[2], size + bound);
+        }
+    }
+    if (a->amax)
+        memcpy(a->amax, largest, sizeof largest);
+}
+
+static fref_backward_out widened(const fref_backward_out *out, const answer at[3])
+{
+    fref_backward_out wide = *out;
+    wide.dq = at[0].wide[0], wide.dq_sigma = at[0].wide[1], wide.dq_bound = at[0].wide[2];
+    wide.dk = at[1].wide[0], wide.dk_sigma = at[1].wide[1], wide.dk_bound = at[1].wide[2];
+    wide.dv = at[2].wide[0], wide.dv_sigma = at[2].wide[1], wide.dv_bound = at[2].wide[2];
+    wide.amax_dq = wide.amax_dk = wide.amax_dv = NULL;
+    return wide;
+}
+
+/* As fref_backward, for whole->tensor with the copies. Returns 0; ENOMEM. */
+static int facts_blocks_backward(const facts_whole *w, const facts_problem *p,
+                                 const fref_rounding *rounding, const fref_backward_out *out)
+{
+    enum { Q, K, V, O, D_O, JOINTS };
+    const facts_tensor_id none = FACTS_TENSOR_COUNT;
+    static const facts_tensor_id like[JOINTS] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V,
+                                                  FACTS_TENSOR_O, FACTS_TENSOR_DO };
+    joint joints[JOINTS] = { { .part = { FACTS_TENSOR_Q, none, FACTS_TENSOR_Q_T } },
+                             { .part = { FACTS_TENSOR_K, FACTS_TENSOR_K_T, none } },
+                             { .part = { FACTS_TENSOR_V, none, none } },
+                             { .part = { none, FACTS_TENSOR_O, none } },
+                             { .part = { FACTS_TENSOR_DO, FACTS_TENSOR_DO_16,
+                                         FACTS_TENSOR_DO_T } } };
+    answer answers[3] = {
+        { { out->dq, out->dq_sigma, out->dq_bound },
+          { NULL },
+          out->dq_nu,
+          out->amax_dq,
+          FACTS_TENSOR_DQ,
+          1 },
+        { { out->dk, out->dk_sigma, out->dk_bound },
+          { NULL },
+          out->dk_nu,
+          out->amax_dk,
+          FACTS_TENSOR_DK,
+          2 },
+        { { out->dv, out->dv_sigma, out->dv_bound },
+          { NULL },
+          out->dv_nu,
+          out->amax_dv,
+          FACTS_TENSOR_DV,
+          2 },
+    };
+    bool good = true;
+    for (int i = 0; i < JOINTS && good; i++)
+        good = make_joint(&joints[i], w, p, like[i]);
+    for (int i = 0; i < 3 && good; i++)
+        good = make_wide(&answers[i], p);
+    int status = good ? 0 : ENOMEM;
+    if (good) {
+        fref_problem wide = w->problem;
+        fref_rounding coarse = *rounding;
+        const fref_backward_out to = widened(out, answers);
+        wide.dim_qk *= PARTS;
+        wide.dim_v *= PARTS;
+        coarse.ds = FREF_E5M2;
+        wide.scales.scale_s = P_SCALE;
+        wide.scales.descale_s = 1.0 / P_SCALE;
+        status = fref_backward(&wide, &joints[Q].tensor, &joints[K].tensor, &joints[V].tensor,
+                               &joints[O].tensor, &w->tensor[FACTS_TENSOR_STATS],
+                               &joints[D_O].tensor, &coarse, &to);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (status == 0)
+            take(&answers[i], p);
+        for (int n = 0; n < 3; n++)
+            free(answers[i].wide[n]);
+    }
+    for (int i = 0; i < JOINTS; i++)
+        free(joints[i].data);
+    return status;
+}
 
 #define AS_WORD(symbol, word, fwd, bwd) word,
 static const char *const words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD) };

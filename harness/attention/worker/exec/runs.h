@@ -84,4 +84,10 @@ void facts_runs_judge(facts_runs *runs);
 void facts_runs_say(const facts_runs *runs, const char *stage);
 double facts_runs_now_us(void);
 
+/* The further runs of a check (check=), with the engine that answered. numbers/check/check.h
+ * describes the checks. */
+/* Makes the runs of this case's check and writes the result to runs->out. Does nothing if the case
+ * has no check or is wrong already. */
+void facts_checks_run(facts_runs *runs);
+
 #endif

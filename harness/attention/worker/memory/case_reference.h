@@ -5,7 +5,16 @@
 
 #include "case_memory.h"
 #include "dropout_kept.h"
-#include "gpu_expectation.h"
+#include "numbers/expect/expectation.h"
+#include "worker/gpu/worker_gpu.h"
+
+/* The oracle on the worker's GPU, with the interface of expectations: storages, and the arrays of O
+ * and of the gradients, are at device addresses. */
+typedef struct facts_there {
+    facts_gpu *gpu;
+    uint64_t scores; /* the scores that its last forward kept for these inputs (fref_gpu_scores) */
+    bool broken;     /* an array was not made, and a lack of memory was not the reason */
+} facts_there;
 
 typedef struct facts_reference {
     facts_memory memory;

@@ -6,7 +6,7 @@
 #define FACTS_KEPT_H
 
 #include "case_memory.h"
-#include "numbers/check/keep_repeats.h"
+#include "numbers/check/judge_keep.h"
 #include "words/fail.h"
 
 typedef struct facts_kept {
