@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plan_file.h"
+#include "core/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,6 @@
 #include "commands/commands.h"
 #include "commands/session/report_package.h"
 #include "record/text.h"
-#include "self/self_clean.h"
 #include "self/self_survey.h"
 
 /* What `facts self` prints of a survey. */

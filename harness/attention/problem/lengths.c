@@ -7,7 +7,187 @@
 #include "keys/keys.h"
 #include "keys/layout_word.h"
 #include "philox.h"
+#include "resolution.h"
 #include "words/case_text.h"
+
+/* Ragged tensors: which tensors, cu=, lens_shape=, slots=, tail=, total=, offsets=, rmult=. Then
+ * paged=, table=. */
+
+static bool word_packs(const facts_resolution *r, facts_key key)
+{
+    return facts_layout_ragged(facts_span_of(facts_case_get(r->c, key)));
+}
+
+void facts_resolve_sides(facts_resolution *r)
+{
+    facts_layout layout;
+    r->packs_q =
+        word_packs(r, FACTS_KEY_Q) || word_packs(r, FACTS_KEY_O) || word_packs(r, FACTS_KEY_DO);
+    r->packs_kv = word_packs(r, FACTS_KEY_K) || word_packs(r, FACTS_KEY_V);
+    if (!facts_layout_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_DQKV)), &layout))
+        return;
+    r->packs_q = r->packs_q || facts_layout_ragged(layout.q);
+    r->packs_kv = r->packs_kv || facts_layout_ragged(layout.k);
+}
+
+static facts_resolve_status resolve_cumulative(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    const char *cu = facts_case_get(r->c, FACTS_KEY_CU);
+    out->ask.cumulative =
+        (strcmp(cu, "both") == 0 || strcmp(cu, "q") == 0 ? FATTN_CUMULATIVE_Q : 0u) |
+        (strcmp(cu, "both") == 0 || strcmp(cu, "kv") == 0 ? FATTN_CUMULATIVE_KV : 0u);
+    if (out->ask.cumulative != 0 && !out->has_lengths)
+        return facts_resolve_bad(
+            r, FACTS_KEY_CU, "there are no lengths: give padding= or lens=, or a ragged layout");
+    if (out->ask.cumulative != 0 && out->ask.len_broadcast)
+        return facts_resolve_bad(r, FACTS_KEY_CU,
+                                 "one length for every batch entry has no prefix sums");
+    bool flat = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "b");
+    if (flat && !out->has_lengths)
+        return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
+    out->ask.len_rank = flat ? 1 : 0;
+    return FACTS_RESOLVED;
+}
+
+/* The room of each sequence of one side; `text` is +N or as many numbers as there are entries. */
+static facts_resolve_status read_slots(facts_resolution *r, facts_span text, const int32_t *len,
+                                       int32_t *room)
+{
+    uint64_t more = 0;
+    size_t batch = (size_t)r->out->ask.batch;
+    bool given = text.length > 0 && text.at[0] != '+';
+    if (!given &&
+        !facts_read_integer((facts_span){ text.at + 1, text.length - 1 }, 1u << 20, &more))
+        return facts_resolve_bad(r, FACTS_KEY_SLOTS, "at most 1048576 tokens more");
+    if (given && facts_lengths_read(text, room, FACTS_MAX_BATCH_LENS) != batch)
+        return facts_resolve_bad(r, FACTS_KEY_SLOTS,
+                                 "give one number of reserved tokens for each batch entry");
+    for (size_t b = 0; b < batch; b++) {
+        if (given && (room[b] < len[b] || room[b] < 0))
+            return facts_resolve_bad(r, FACTS_KEY_SLOTS,
+                                     "a sequence is longer than its reserved tokens (slots)");
+        room[b] = given ? room[b] : len[b] + (int32_t)more;
+    }
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_starts(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    int32_t room_q[FACTS_MAX_BATCH_LENS] = { 0 }, room_kv[FACTS_MAX_BATCH_LENS] = { 0 };
+    facts_span keys = facts_span_of(facts_case_get(r->c, FACTS_KEY_SLOTS)), both = keys,
+               queries = facts_span_cut(&keys, '/');
+    if (facts_span_is(both, "tight"))
+        queries = keys = facts_span_of("+0");
+    else if (queries.length == both.length)
+        keys = queries;
+    facts_resolve_status status = read_slots(r, queries, out->len_q, room_q);
+    if (status == FACTS_RESOLVED)
+        status = read_slots(r, keys, out->len_kv, room_kv);
+    for (int64_t b = 0; status == FACTS_RESOLVED && b < out->ask.batch; b++) {
+        out->start_q[b + 1] = out->start_q[b] + room_q[b];
+        out->start_kv[b + 1] = out->start_kv[b] + room_kv[b];
+    }
+    return status;
+}
+
+static facts_resolve_status resolve_tail(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    uint64_t tail[2];
+    const char *text = facts_case_get(r->c, FACTS_KEY_TAIL);
+    facts_span keys = facts_span_of(text), queries = keys;
+    if (text[0] == 'q') { /* q.N+kv.M */
+        queries = facts_span_cut(&keys, '+');
+        facts_span_cut(&queries, '.');
+        facts_span_cut(&keys, '.');
+    }
+    if (!facts_read_integer(queries, 1u << 30, &tail[0]) ||
+        !facts_read_integer(keys, 1u << 30, &tail[1]))
+        return facts_resolve_bad(r, FACTS_KEY_TAIL, "at most 2^30 rows");
+    r->tokens_q = out->start_q[out->ask.batch] + (int64_t)tail[0];
+    r->tokens_kv = out->start_kv[out->ask.batch] + (int64_t)tail[1];
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_total(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    facts_span slack = facts_span_of(facts_case_get(r->c, FACTS_KEY_TOTAL)),
+               word = facts_span_cut(&slack, ':');
+    uint64_t more = 0;
+    if (facts_span_is(word, "none"))
+        return FACTS_RESOLVED;
+    if (facts_span_is(word, "slack") && !facts_read_integer(slack, 1u << 30, &more))
+        return facts_resolve_bad(r, FACTS_KEY_TOTAL, "at most 2^30 tokens more");
+    ask->total_q = r->packs_q ? r->tokens_q + (int64_t)more : 0;
+    ask->total_kv = r->packs_kv ? r->tokens_kv + (int64_t)more : 0;
+    return FACTS_RESOLVED;
+}
+
+facts_resolve_status facts_resolve_packed(facts_resolution *r)
+{
+    static const facts_key of_packed[] = { FACTS_KEY_SLOTS, FACTS_KEY_TAIL, FACTS_KEY_TOTAL,
+                                           FACTS_KEY_OFFSETS, FACTS_KEY_RMULT };
+    fattn_problem *ask = &r->out->ask;
+    facts_resolve_status status = resolve_cumulative(r);
+    if (status != FACTS_RESOLVED)
+        return status;
+    if (!r->packs_q && !r->packs_kv)
+        return facts_resolve_idle(r, of_packed, 5,
+                                  "nothing is ragged: give layout=thd or a similar layout");
+    ask->ragged_bits = facts_key_is(r->c, FACTS_KEY_OFFSETS, "i64") ? 64 : 32;
+    ask->ragged_tokens = facts_key_is(r->c, FACTS_KEY_RMULT, "tokens");
+    status = resolve_starts(r);
+    if (status == FACTS_RESOLVED)
+        status = resolve_tail(r);
+    return status == FACTS_RESOLVED ? resolve_total(r) : status;
+}
+
+/* ---- paged=, table=: K and V as pools of pages ---- */
+
+/* Pages of the pool: as many as the tables can name; where their order is free, an eighth and one
+ * more that nobody names. */
+static int64_t pages_of(const facts_problem *p, int64_t table)
+{
+    int64_t named = p->ask.batch * table;
+    bool fixed = p->table == FACTS_TABLE_IDENTITY || p->table == FACTS_TABLE_LINSPACE;
+    return fixed ? named : named + named / 8 + 1;
+}
+
+facts_resolve_status facts_resolve_paged(facts_resolution *r)
+{
+    static const facts_key of_pages[] = { FACTS_KEY_TABLE };
+    facts_problem *out = r->out;
+    fattn_problem *ask = &out->ask;
+    facts_span number = facts_span_of(facts_case_get(r->c, FACTS_KEY_PAGED));
+    uint64_t page = 0;
+    bool one = number.length > 1 && number.at[1] == ':', k = !one || number.at[0] == 'k',
+         v = !one || number.at[0] == 'v';
+    if (one)
+        facts_span_cut(&number, ':');
+    if (!facts_read_integer(number, INT32_MAX, &page))
+        return facts_resolve_bad(r, FACTS_KEY_PAGED, "a page has at most 2^31 - 1 rows");
+    if (page == 0)
+        return facts_resolve_idle(r, of_pages, 1, "there are no pages: give paged=N");
+    if (ask->pass == FATTN_BACKWARD)
+        return facts_resolve_bad(r, FACTS_KEY_PAGED,
+                                 "a backward has no paged keys; pages are for forward");
+    out->table = (facts_table)facts_key_place(r->c, FACTS_KEY_TABLE);
+    const int64_t table = (ask->seq_kv + (int64_t)page - 1) / (int64_t)page,
+                  pages = pages_of(out, table);
+    if (pages > INT32_MAX)
+        return facts_resolve_bad(r, FACTS_KEY_PAGED, "more pages than a table can name");
+    ask->page_size_k = k ? (int64_t)page : 0;
+    ask->page_size_v = v ? (int64_t)page : 0;
+    ask->table_k = k ? table : 0;
+    ask->table_v = v ? table : 0;
+    ask->pages_k = k ? pages : 0;
+    ask->pages_v = v ? pages : 0;
+    ask->packed_table = out->table == FACTS_TABLE_PACKED;
+    return FACTS_RESOLVED;
+}
 
 _Static_assert(FACTS_MAX_LENGTHS == FACTS_MAX_BATCH_LENS, "one bound for lengths");
 

@@ -32,19 +32,11 @@ facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *ke
                                         const char *why);
 int32_t facts_key_dtype(const facts_case *c, facts_key key); /* fattn_dtype */
 
-/* Types of the tensors, types of a backward that differ, and the scaling of 8-bit types
- * (resolve_types.c). */
-facts_resolve_status facts_resolve_types(facts_resolution *r);
-/* Engines, knobs and thresholds (resolve_knobs.c). */
-facts_resolve_status facts_resolve_knobs(facts_resolution *r);
-/* Everything that joins the softmax: ALiBi slopes, sinks, dropout, block masks, a scale in memory;
- * and rope (resolve_softmax.c). */
-facts_resolve_status facts_resolve_softmax(facts_resolution *r);
-/* Decides which sides are ragged. After the lengths: where each sequence starts (resolve_packed.c).
+/* Decides which sides are ragged. After the lengths: where each sequence starts (lengths.c).
  */
 void facts_resolve_sides(facts_resolution *r);
 facts_resolve_status facts_resolve_packed(facts_resolution *r);
-/* Pools of pages; lengths are known (resolve_packed.c). */
+/* Pools of pages; lengths are known (lengths.c). */
 facts_resolve_status facts_resolve_paged(facts_resolution *r);
 /* Places every tensor of the call (tensors.c). Sizes, types, lengths and the score modification
  * must be known. */

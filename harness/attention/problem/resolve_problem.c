@@ -1,5 +1,3 @@
-#include "resolution.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +8,365 @@
 #include "keys/key_values.h"
 #include "keys/keys.h"
 #include "lengths.h"
+#include "resolution.h"
 #include "valid_checks.h"
 #include "words/case_text.h"
+
+facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status,
+                                       facts_key key, const char *what)
+{
+    if (error != NULL) {
+        snprintf(error->text, sizeof error->text, "%s: %s", facts_keys[key].word, what);
+        error->line = 1;
+        error->column = 1;
+    }
+    return status;
+}
+
+facts_resolve_status facts_resolve_bad(facts_resolution *r, facts_key key, const char *what)
+{
+    return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, what);
+}
+
+facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count,
+                                        const char *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (facts_key_given(r->c, keys[i]))
+            return facts_resolve_bad(r, keys[i], why);
+    return FACTS_RESOLVED;
+}
+
+bool facts_key_given(const facts_case *c, facts_key key)
+{
+    return c->at[key] != 0;
+}
+
+bool facts_key_is(const facts_case *c, facts_key key, const char *word)
+{
+    return strcmp(facts_case_get(c, key), word) == 0;
+}
+
+int facts_key_place(const facts_case *c, facts_key key)
+{
+    char scratch[FACTS_CASE_TEXT];
+    return facts_template_match(facts_keys[key].allowed, facts_span_of(facts_case_get(c, key)),
+                                scratch);
+}
+
+int32_t facts_key_dtype(const facts_case *c, facts_key key)
+{
+#define AS_WORD(symbol, value, word) [value] = word,
+    static const char *const words[] = { "", FATTN_DTYPE_LIST(AS_WORD) };
+#undef AS_WORD
+    for (size_t dtype = 1; dtype < sizeof words / sizeof *words; dtype++)
+        if (facts_key_is(c, key, words[dtype]))
+            return (int32_t)dtype;
+    return -1;
+}
+
+/* engine=, knob=, rescale=, memory=. */
+
+/* cuDNN's knobs, in its order from 0. */
+static const char *const knob_words[] = {
+    "split_k",
+    "swizzle",
+    "tile_size",
+    "use_tex",
+    "edge",
+    "kblock",
+    "ldga",
+    "ldgb",
+    "chunk_k",
+    "split_h",
+    "wino_tile",
+    "multiply",
+    "split_k_buf",
+    "tilek",
+    "stages",
+    "reduction_mode",
+    "cta_split_k_mode",
+    "split_k_slc",
+    "idx_mode",
+    "sliced",
+    "split_rs",
+    "singlebuffer",
+    "ldgc",
+    "specfilt",
+    "kernel_cfg",
+    "workspace",
+    "tile_cga",
+    "tile_cga_m",
+    "tile_cga_n",
+    "block_size",
+    "occupancy",
+    "array_size_per_thread",
+    "num_c_per_block",
+    "split_cols",
+    "tile_rows",
+    "tile_cols",
+    "load_size",
+    "cta_count",
+    "stream_k",
+    "split_p_slc",
+    "tile_m",
+    "tile_n",
+    "warp_spec_cfg",
+    "swap_ab",
+    "input_tma_enable",
+    "output_tma_enable",
+};
+
+/* "stages", or "k14" for one that has no name here; -1: neither. */
+static int32_t knob_of(facts_span name)
+{
+    uint64_t number;
+    for (size_t i = 0; i < sizeof knob_words / sizeof *knob_words; i++)
+        if (facts_span_is(name, knob_words[i]))
+            return (int32_t)i;
+    if (name.length > 1 && name.at[0] == 'k' &&
+        facts_read_integer((facts_span){ name.at + 1, name.length - 1 }, 9999, &number))
+        return (int32_t)number;
+    return -1;
+}
+
+static facts_resolve_status read_knobs(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_KNOB));
+    if (facts_span_is(rest, "none"))
+        return FACTS_RESOLVED;
+    while (rest.length > 0) {
+        facts_span value = facts_span_cut(&rest, '+'), name = facts_span_cut(&value, ':');
+        fattn_knob *knob = &out->knob[out->knob_count];
+        uint64_t number = 0;
+        if (facts_span_is(
+                name, "unfuse_fma")) { /* no knob of an engine: a word of the unified operation */
+            facts_read_integer(value, INT64_MAX, &number);
+            if (number > 1)
+                return facts_resolve_bad(r, FACTS_KEY_KNOB, "unfuse_fma is 0 or 1");
+            out->ask.unfuse_fma = (int32_t)number;
+            continue;
+        }
+        if (out->engine < 0)
+            return facts_resolve_bad(r, FACTS_KEY_KNOB, "a pin needs its engine: engine=N");
+        knob->type = knob_of(name);
+        if (knob->type < 0)
+            return facts_resolve_bad(
+                r, FACTS_KEY_KNOB,
+                "no knob has this name; want cuDNN's names in lower case (tile_m, stages) or k14");
+        facts_read_integer(value, INT64_MAX, &number);
+        knob->value = (int64_t)number;
+        out->knob_count++;
+    }
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status facts_resolve_knobs(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    const char *engine = facts_case_get(r->c, FACTS_KEY_ENGINE);
+    uint64_t threshold, mib;
+    out->engine = strcmp(engine, "auto") == 0  ? FACTS_ENGINE_AUTO
+                  : strcmp(engine, "all") == 0 ? FACTS_ENGINE_ALL
+                                               : (int64_t)strtoll(engine, NULL, 10);
+    out->rescale = -1;
+    if (!facts_key_is(r->c, FACTS_KEY_RESCALE, "auto")) {
+        if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_RESCALE)), 64,
+                                &threshold))
+            return facts_resolve_bad(r, FACTS_KEY_RESCALE,
+                                     "a threshold is the exponent of a power of two, 0 to 64");
+        out->rescale = (int32_t)threshold;
+    }
+    out->memory_mib = -1;
+    if (!facts_key_is(r->c, FACTS_KEY_MEMORY, "all")) {
+        if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_MEMORY)), INT32_MAX,
+                                &mib))
+            return facts_resolve_bad(r, FACTS_KEY_MEMORY, "at most 2147483647 MiB");
+        out->memory_mib = (int64_t)mib;
+    }
+    return read_knobs(r);
+}
+
+/* scale=tensor, alibi=, blockmask=, softmax=, dsink=, dropout and what belongs to it, rope=. */
+
+static facts_resolve_status resolve_dropout(facts_resolution *r)
+{
+    static const facts_key of_dropout[] = { FACTS_KEY_RNG, FACTS_KEY_RNG_DTYPE,
+                                            FACTS_KEY_DROPOUT_MASK };
+    facts_problem *out = r->out;
+    fattn_problem *ask = &out->ask;
+    facts_span offset = facts_span_of(facts_case_get(r->c, FACTS_KEY_RNG)),
+               seed = facts_span_cut(&offset, ':');
+    if (!facts_read_real(facts_span_of(facts_case_get(r->c, FACTS_KEY_DROPOUT)), &out->drop) ||
+        out->drop >= 1.0)
+        return facts_resolve_bad(
+            r, FACTS_KEY_DROPOUT,
+            "the probability must be below 1: with 1 nothing is left to scale");
+    if (out->drop == 0.0)
+        return facts_resolve_idle(r, of_dropout, 3, "there is no dropout: give dropout=P");
+    ask->dropout_mask = facts_key_is(r->c, FACTS_KEY_DROPOUT_MASK, "1");
+    if (ask->dropout_mask)
+        return facts_resolve_idle(r, of_dropout, 2, "a given mask needs no random numbers");
+    ask->dropout = out->drop;
+    ask->rng_bits = facts_key_is(r->c, FACTS_KEY_RNG_DTYPE, "i32") ? 32 : 64;
+    uint64_t most = ask->rng_bits == 32 ? INT32_MAX : INT64_MAX;
+    if (!facts_read_integer(seed, most, &out->rng_seed) ||
+        !facts_read_integer(offset, most, &out->rng_offset))
+        return facts_resolve_bad(r, FACTS_KEY_RNG,
+                                 "seed and offset must fit their type (rng_dtype)");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_masks(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    out->block_pattern = (facts_block_pattern)facts_key_place(r->c, FACTS_KEY_BLOCKMASK);
+    out->ask.block_mask = out->block_pattern != FACTS_BLOCKS_NONE;
+    out->ask.alibi = !facts_key_is(r->c, FACTS_KEY_ALIBI, "0");
+    out->given_slopes = facts_key_is(r->c, FACTS_KEY_ALIBI, "custom");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_sink(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    ask->sink = !facts_key_is(r->c, FACTS_KEY_SOFTMAX, "vanilla");
+    r->out->off_by_one = facts_key_is(r->c, FACTS_KEY_SOFTMAX, "off_by_one");
+    ask->dsink = facts_key_is(r->c, FACTS_KEY_DSINK, "1");
+    if (!ask->dsink)
+        return FACTS_RESOLVED;
+    if (!facts_key_is(r->c, FACTS_KEY_SOFTMAX, "sink"))
+        return facts_resolve_bad(r, FACTS_KEY_DSINK, "there is no sink: give softmax=sink");
+    return ask->pass == FATTN_BACKWARD
+               ? FACTS_RESOLVED
+               : facts_resolve_bad(r, FACTS_KEY_DSINK, "a forward has no gradients");
+}
+
+static facts_resolve_status resolve_scale(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    const char *scale = facts_case_get(r->c, FACTS_KEY_SCALE);
+    ask->scale_in_memory = strcmp(scale, "tensor") == 0;
+    ask->has_attn_scale = !ask->scale_in_memory && strcmp(scale, "auto") != 0;
+    if (ask->has_attn_scale && !facts_read_real(facts_span_of(scale), &ask->attn_scale))
+        return facts_resolve_bad(r, FACTS_KEY_SCALE, "not a number");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_rope(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    uint64_t lanes = 0;
+    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_ROPE)),
+                            (uint64_t)ask->dim_qk, &lanes))
+        return facts_resolve_bad(r, FACTS_KEY_ROPE,
+                                 "more channels than Q and K have cannot be rotated");
+    lanes = lanes == 1 ? (uint64_t)ask->dim_qk : lanes;
+    if (lanes % 2 != 0)
+        return facts_resolve_bad(r, FACTS_KEY_ROPE,
+                                 "channels rotate in pairs: an even number of them");
+    ask->rope = lanes != 0;
+    ask->rope_dim = (int64_t)lanes;
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status facts_resolve_softmax(facts_resolution *r)
+{
+    facts_resolve_status (*const steps[])(facts_resolution *) = { resolve_scale, resolve_masks,
+                                                                  resolve_sink, resolve_dropout,
+                                                                  resolve_rope };
+    facts_resolve_status status = FACTS_RESOLVED;
+    for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
+        status = steps[i](r);
+    return status;
+}
+
+/* dtype=, out=, grad=, do_dtype=, bwd_dtype=, stats_dtype=, and how 8 bit types are scaled. */
+
+/* A backward of 16 bit types over values that the 8 bit type has. */
+static facts_resolve_status resolve_other_backward(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    fattn_problem *ask = &out->ask;
+    if (!facts_key_given(r->c, FACTS_KEY_BWD_DTYPE))
+        return FACTS_RESOLVED;
+    bool high = facts_key_is(r->c, FACTS_KEY_BWD_DTYPE, "high");
+    int32_t wide = high ? FATTN_BF16 : facts_key_dtype(r->c, FACTS_KEY_BWD_DTYPE);
+    if (ask->pass != FATTN_BACKWARD)
+        return facts_resolve_bad(r, FACTS_KEY_BWD_DTYPE, "a forward has no type of a backward");
+    if (wide == ask->dtype)
+        return FACTS_RESOLVED;
+    if (!facts_is_fp8(ask->dtype) || facts_is_fp8(wide) || facts_is_mx(wide))
+        return facts_resolve_bad(
+            r, FACTS_KEY_BWD_DTYPE,
+            "want dtype=e4m3 or e5m2, and a backward in bf16, f16 or f32 (high: bf16)");
+    out->high_backward = true;
+    out->narrow = ask->dtype;
+    ask->o_dtype = ask->o_dtype == ask->dtype ? wide : ask->o_dtype;
+    ask->grad_dtype = ask->grad_dtype == ask->dtype ? wide : ask->grad_dtype;
+    ask->dtype = wide;
+    return FACTS_RESOLVED;
+}
+
+/* What a backward of the type that it has in the end reads as dO. */
+static facts_resolve_status resolve_do(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    const bool mx = facts_is_mx(ask->dtype);
+    ask->do_dtype = mx ? ask->dtype : ask->o_dtype;
+    if (!facts_key_given(r->c, FACTS_KEY_DO_DTYPE))
+        return FACTS_RESOLVED;
+    ask->do_dtype = facts_key_dtype(r->c, FACTS_KEY_DO_DTYPE);
+    if (ask->pass != FATTN_BACKWARD)
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "a forward has no dO");
+    if (!mx && !facts_is_fp8(ask->dtype))
+        return facts_resolve_bad(
+            r, FACTS_KEY_DO_DTYPE,
+            "dO has its own type only with 8-bit types; otherwise out= sets it");
+    if (facts_is_mx(ask->do_dtype) != mx)
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE,
+                                 "dO is block-scaled exactly if Q, K and V are");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_scales(facts_resolution *r)
+{
+    static const facts_key of_fp8[] = { FACTS_KEY_SCALES, FACTS_KEY_SCALING };
+    fattn_problem *ask = &r->out->ask;
+    facts_resolve_status status = FACTS_RESOLVED;
+    if (!facts_is_fp8(ask->dtype))
+        status = facts_resolve_idle(r, of_fp8, 2, "only e4m3 and e5m2 have scales");
+    if (status != FACTS_RESOLVED)
+        return status;
+    r->out->scales = (facts_scales)facts_key_place(r->c, FACTS_KEY_SCALES);
+    if (facts_is_fp8(ask->dtype))
+        ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT
+                                                                        : FATTN_SCALING_DELAYED;
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status facts_resolve_types(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    ask->dtype = facts_key_dtype(r->c, FACTS_KEY_DTYPE);
+    ask->o_dtype = facts_key_dtype(r->c, FACTS_KEY_OUT);
+    ask->grad_dtype = facts_key_dtype(r->c, FACTS_KEY_GRAD);
+    ask->stats_dtype = facts_key_dtype(r->c, FACTS_KEY_STATS_DTYPE);
+    if (facts_is_mx(ask->o_dtype))
+        return facts_resolve_bad(r, FACTS_KEY_OUT, "no output has a block-scaled type");
+    if (facts_is_mx(ask->grad_dtype))
+        return facts_resolve_bad(r, FACTS_KEY_GRAD, "no output has a block-scaled type");
+    if (!facts_is_fp8(ask->dtype) &&
+        (facts_is_fp8(ask->o_dtype) ||
+         (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
+        return facts_resolve_bad(
+            r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD,
+            "an 8-bit output needs a scale, which only dtype=e4m3 and e5m2 have");
+    facts_resolve_status status = resolve_other_backward(r);
+    status = status == FACTS_RESOLVED ? resolve_do(r) : status;
+    return status == FACTS_RESOLVED ? resolve_scales(r) : status;
+}
 
 /* ---- sizes and types
  * -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 #ifndef FACTS_SELF_SURVEY_H
 #define FACTS_SELF_SURVEY_H
 
-#include "self_types.h"
+#include "self_case.h"
 #include "words/fail.h"
 
 /* Of one fault in one type and suite. */
@@ -42,5 +42,19 @@ typedef struct facts_survey {
 /* Returns 0; ENOMEM; EINVAL (no such fault, type or suite) with one line in `error`. */
 int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts_error *error);
 void facts_survey_free(facts_survey *survey);
+
+/* Counts false alarms: runs right kernels, with every allowed rounding, on problems of every kind
+ * (docs/numerics.md, section 12). Evaluation n of a seed does not depend on the others. */
+typedef struct facts_clean {
+    size_t evaluations, answers; /* answers: tensors and scalars that were judged */
+    size_t refused;              /* drawn problems that the cpu backend refuses */
+    size_t false_alarms;
+    char alarms[2048];              /* the first ones, a line each */
+    double worst[FACTS_GATE_COUNT]; /* the largest ratio of each gate */
+} facts_clean;
+
+/* Evaluations first .. first+count-1. Returns 0, or EINVAL with one line in `error`. */
+int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count,
+                    facts_error *error);
 
 #endif

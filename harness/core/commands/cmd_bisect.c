@@ -6,7 +6,125 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "commands/print/bisection.h"
+#include "commands/session/inputs.h"
+#include "commands/session/intern.h"
+#include "commands/session/report_package.h"
+#include "commands/session/session.h"
+#include "record/text.h"
+#include "search/bisect.h"
+#include "search/reported.h"
+
+/* A bisection: one case, one device, and the answers of several versions. */
+#define FACTS_BISECT_ATTEMPTS 2
+
+typedef struct facts_bisected {
+    facts_target target; /* dir empty: not installed yet */
+    facts_reported reported[FACTS_BISECT_ATTEMPTS];
+    bool open[FACTS_BISECT_ATTEMPTS], known[FACTS_BISECT_ATTEMPTS];
+    char why[400]; /* it could not be asked at all */
+} facts_bisected;
+
+typedef struct facts_bisection {
+    const facts_options *options;
+    const facts_invocation *call;
+    facts_case c;
+    char name[FACTS_NAME_MAX];
+    const char *device_word; /* as --device has it */
+    facts_task task;
+    facts_by by;
+    facts_bisected *at; /* owned; oldest first */
+    size_t versions;
+    bool dear[FACTS_BISECT_MOST]; /* would have to be installed */
+    facts_intern *values;         /* what is compared; a value is its number */
+    facts_bisect_result result;
+    char device[112]; /* a GPU's name once it is known; empty before */
+    size_t asked;     /* questions to workers */
+    bool written;     /* the record exists; new lines are appended */
+    bool cut_off;     /* the record that is resumed has no end */
+} facts_bisection;
+
+/* Passes the result of a bisection to the report package: JSON lines, the summary first, then each
+ * version, oldest first. */
+
+/* "9.25.1". */
+static const char *facts_bisection_version(const facts_bisection *b, size_t version)
+{
+    return b->at[version].target.build.version;
+}
+
+static void add_flag(facts_text *out, const char *key, bool value)
+{
+    facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
+}
+
+static void add_whole(facts_text *out, const facts_bisection *b)
+{
+    static const char *const outcomes[] = { "waiting", "nothing", "equal", "found" };
+    facts_text_puts(out, "{");
+    facts_text_member(out, "case", b->name);
+    facts_text_member(out, "device", b->device[0] ? b->device : b->at[0].target.device);
+    facts_text_member(out, "by", facts_by_word(b->by));
+    facts_text_member(out, "outcome", outcomes[b->result.outcome]);
+    facts_text_member(out, "asked_device", b->device_word);
+    add_flag(out, "ran", b->task == FACTS_TASK_RUN);
+    add_flag(out, "plan", b->options->plan);
+    add_flag(out, "all", b->options->all);
+    add_flag(out, "json", b->options->json);
+    add_flag(out, "whole", b->result.whole);
+    facts_text_member_int(out, "first", (int64_t)b->result.first);
+    facts_text_member_int(out, "last", (int64_t)b->result.last);
+    facts_text_puts(out, "\"edges\":[");
+    for (size_t i = 0; i < b->result.edges; i++)
+        facts_text_format(out, "%s[%zu,%zu]", i ? "," : "", b->result.edge[i].before,
+                          b->result.edge[i].after);
+    facts_text_puts(out, "]}\n");
+}
+
+static void add_version(facts_text *out, const facts_bisection *b, size_t version)
+{
+    const facts_bisected *v = &b->at[version];
+    const facts_reported *reported = &v->reported[0];
+    const char *const members[][2] = { { "cudnn", v->target.build.version },
+                                       { "build", v->target.build.name },
+                                       { "why", v->why },
+                                       { "verdict", facts_verdict_name(reported->verdict) },
+                                       { "backend", reported->backend },
+                                       { "engines", reported->engines },
+                                       { "knobs", reported->knobs },
+                                       { "class", reported->class_word },
+                                       { "text", reported->text },
+                                       { "rule", reported->rule },
+                                       { "remedy", reported->remedy },
+                                       { "known", reported->known } };
+    char value[FACTS_REPORTED_VALUE];
+    facts_text_puts(out, "{");
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        facts_text_member(out, members[i][0], members[i][1]);
+    facts_text_member(out, "value", facts_reported_value(reported, b->by, value));
+    facts_text_member(out, "again", facts_reported_value(&v->reported[1], b->by, value));
+    facts_text_member_int(out, "engine", reported->engine);
+    add_flag(out, "asked", v->known[0]);
+    add_flag(out, "silent", b->result.state[version] == FACTS_BISECT_SILENT);
+    add_flag(out, "flaky", b->result.state[version] == FACTS_BISECT_FLAKY);
+    facts_text_close(out);
+    facts_text_puts(out, "\n");
+}
+
+static void write_all(const void *subject, FILE *file)
+{
+    const facts_bisection *b = subject;
+    facts_text text = { 0 };
+    add_whole(&text, b);
+    for (size_t v = 0; v < b->versions; v++)
+        add_version(&text, b, v);
+    fwrite(text.data, 1, text.length, file);
+    facts_text_free(&text);
+}
+
+static int facts_bisection_print(const facts_bisection *b)
+{
+    return facts_run_view("bisect", write_all, b);
+}
 
 #define EVERY_VERSION "9.0..9.999" /* that is here */
 #define DEFAULT_DEVICE "h100-sxm"

@@ -13,7 +13,6 @@
 #include "commands/print/explain_row.h"
 #include "commands/session/complain.h"
 #include "record/reader.h"
-#include "record/scan.h"
 #include "supervisor/order.h"
 #include "words/text_file.h"
 

@@ -2,11 +2,240 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* jansson proves the text valid. What follows only finds where its members begin and end. It passes
+ * over a NUL after a number, which is no JSON. */
+static bool is_valid(const char *text, size_t length, json_type type)
+{
+    json_t *root = memchr(text, '\0', length) ? NULL : json_loadb(text, length, 0, NULL);
+    const bool valid = root && json_typeof(root) == type;
+    json_decref(root);
+    return valid;
+}
+
+static const char *after_blanks(const char *at)
+{
+    while (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')
+        at++;
+    return at;
+}
+
+static const char *after_string(const char *at)
+{
+    for (at++; *at != '"'; at++)
+        at += *at == '\\';
+    return at + 1;
+}
+
+static const char *after_value(const char *at)
+{
+    int depth = 0;
+    if (*at != '"' && *at != '{' && *at != '[')
+        return at + strcspn(at, ",]} \t\n\r");
+    do {
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        at = *at == '"' ? after_string(at) : at + 1;
+    } while (depth);
+    return at;
+}
+
+/* The next element of a list, with its key in an object; false: there are no more. */
+static bool next(const char **at, bool object, facts_member *out)
+{
+    const char *start = after_blanks(*at + 1); /* behind the bracket or the comma */
+    *out = (facts_member){ 0 };
+    if (*start == '}' || *start == ']')
+        return false;
+    if (object) {
+        const char *end = after_string(start);
+        out->key = (facts_span){ start + 1, (size_t)(end - start) - 2 };
+        start = after_blanks(after_blanks(end) + 1);
+    }
+    const char *end = after_value(start);
+    out->value = (facts_span){ start, (size_t)(end - start) };
+    *at = after_blanks(end);
+    return true;
+}
+
+bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity,
+                       size_t *count)
+{
+    facts_member member;
+    *count = 0;
+    if (!is_valid(text, length, JSON_OBJECT))
+        return false;
+    for (text = after_blanks(text); *text != '}' && next(&text, true, &member); ++*count)
+        if (*count < capacity)
+            out[*count] = member;
+    return true;
+}
+
+bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity,
+                      size_t *count)
+{
+    facts_member member;
+    *count = 0;
+    if (!is_valid(text, length, JSON_ARRAY))
+        return false;
+    for (text = after_blanks(text); *text != ']' && next(&text, false, &member); ++*count)
+        if (*count < capacity)
+            out[*count] = member.value;
+    return true;
+}
+
+facts_span facts_member_find(const facts_member *members, size_t count, const char *key)
+{
+    size_t n = strlen(key);
+    for (size_t i = 0; i < count; i++)
+        if (members[i].key.length == n && memcmp(members[i].key.at, key, n) == 0)
+            return members[i].value;
+    return (facts_span){ 0 };
+}
+
+bool facts_json_int(facts_span value, int64_t *out)
+{
+    char text[24], *end;
+    if (!value.at || !value.length || value.length >= sizeof text)
+        return false;
+    memcpy(text, value.at, value.length);
+    text[value.length] = '\0';
+    errno = 0;
+    const long long read = strtoll(text, &end, 10);
+    if (errno || *end)
+        return false;
+    *out = read;
+    return true;
+}
+
+static bool is_word(facts_span value, const char *word)
+{
+    return value.at && value.length == strlen(word) && memcmp(value.at, word, value.length) == 0;
+}
+
+bool facts_json_bool(facts_span value, bool *out)
+{
+    if (!is_word(value, "true") && !is_word(value, "false"))
+        return false;
+    *out = value.at[0] == 't';
+    return true;
+}
+
+bool facts_json_is(facts_span value, const char *text)
+{
+    return value.length >= 2 && value.at[0] == '"' &&
+           is_word((facts_span){ value.at + 1, value.length - 2 }, text);
+}
+
+bool facts_json_string(facts_span value, char *out, size_t capacity)
+{
+    json_t *json = value.at ? json_loadb(value.at, value.length, JSON_DECODE_ANY, NULL) : NULL;
+    const char *text = json_string_value(json);
+    if (text && capacity) {
+        size_t length = json_string_length(json);
+        if (length >= capacity)
+            for (length = capacity - 1; length && (text[length] & 0xC0) == 0x80; length--)
+                ;
+        memcpy(out, text, length);
+        out[length] = '\0';
+    }
+    json_decref(json);
+    return text && capacity;
+}
+
+#define ENGINES 64
+#define MEMBERS 16
+#define KNOBS 64
+
+/* One element of engines[]; false: it is not of mode A. */
+static bool read_engine(facts_span element, facts_member members[MEMBERS], size_t *count)
+{
+    if (!facts_scan_object(element.at, element.length, members, MEMBERS, count))
+        return false;
+    *count = *count < MEMBERS ? *count : MEMBERS;
+    facts_span mode = facts_member_find(members, *count, "mode");
+    return !mode.at || facts_json_is(mode, "A");
+}
+
+void facts_row_engines(const facts_line *row, char *out, size_t capacity)
+{
+    facts_span elements[ENGINES];
+    size_t count, used = 0;
+    facts_span engines = facts_line_get(row, "engines");
+    out[0] = '\0';
+    if (!engines.at || !facts_scan_array(engines.at, engines.length, elements, ENGINES, &count))
+        return;
+    for (size_t i = 0; i < count && i < ENGINES; i++) {
+        facts_member members[MEMBERS];
+        size_t n;
+        int64_t index;
+        if (!read_engine(elements[i], members, &n) ||
+            !facts_json_int(facts_member_find(members, n, "index"), &index))
+            continue;
+        int wrote =
+            snprintf(out + used, capacity - used, "%s%lld", used ? " " : "", (long long)index);
+        if (wrote < 0 || (size_t)wrote >= capacity - used)
+            break;
+        used += (size_t)wrote;
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const facts_span *x = &((const facts_member *)a)->key, *y = &((const facts_member *)b)->key;
+    int order = memcmp(x->at, y->at, x->length < y->length ? x->length : y->length);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+bool facts_row_knobs(const facts_line *row, char *out, size_t capacity)
+{
+    facts_span elements[ENGINES], engines = facts_line_get(row, "engines"), found = { NULL, 0 };
+    facts_member knobs[KNOBS];
+    size_t count, used = 0;
+    int64_t wanted, config;
+    bool any = facts_json_int(facts_line_get(row, "config"), &wanted);
+    out[0] = '\0';
+    if (!engines.at || !facts_scan_array(engines.at, engines.length, elements, ENGINES, &count))
+        return false;
+    for (size_t i = 0; i < count && i < ENGINES && !found.at; i++) {
+        facts_member members[MEMBERS];
+        size_t n;
+        if (read_engine(elements[i], members, &n) &&
+            (!any || (facts_json_int(facts_member_find(members, n, "config"), &config) &&
+                      config == wanted)))
+            found = facts_member_find(members, n, "knobs");
+    }
+    if (!found.at || !facts_scan_object(found.at, found.length, knobs, KNOBS, &count) ||
+        count > KNOBS)
+        return false;
+    qsort(knobs, count, sizeof *knobs, by_key);
+    for (size_t i = 0; i < count && used < capacity; i++)
+        used += (size_t)snprintf(out + used, capacity - used, "%s%.*s=%.*s", used ? " " : "",
+                                 (int)knobs[i].key.length, knobs[i].key.at,
+                                 (int)knobs[i].value.length, knobs[i].value.at);
+    return true;
+}
+
+void facts_row_text(const facts_line *row, const char *key, char *out, size_t capacity)
+{
+    facts_member members[MEMBERS];
+    size_t count;
+    facts_span reason = facts_line_get(row, "reason");
+    out[0] = '\0';
+    if (!reason.at || !facts_scan_object(reason.at, reason.length, members, MEMBERS, &count))
+        return;
+    facts_json_string(facts_member_find(members, count < MEMBERS ? count : MEMBERS, key), out,
+                      capacity);
+    for (char *p = out; *p; p++) /* lines become one */
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+    facts_plain(out);
+}
 
 #define AS_KEY(symbol, key) [FACTS_LINE_##symbol] = key,
 static const char *const kind_keys[] = { FACTS_LINE_LIST(AS_KEY) };

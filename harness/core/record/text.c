@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scan.h"
+#include "reader.h"
 
 void facts_text_clear(facts_text *text)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "reader.h"
 
 struct facts_writer {
     int fd;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/record_row.h"
+#include "record/reader.h"
 
 #define AS_WORD(symbol, word) [FACTS_BY_##symbol] = word,
 static const char *const words[FACTS_BY_COUNT] = { FACTS_BY_LIST(AS_WORD) };

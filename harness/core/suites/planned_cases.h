@@ -3,6 +3,8 @@
 #define FACTS_PLANNED_CASES_H
 
 #include "language/case.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /* One case of a list, and the group that it came from. The texts live as long as the list; they are
  * "" without a suite. */
@@ -33,5 +35,22 @@ facts_planned facts_cases_at(const facts_cases *cases, size_t i);
 /* xxHash64 of all names as 16 hex digits. It identifies the plan. */
 void facts_cases_hash(const facts_cases *cases, char out[17]);
 void facts_cases_destroy(facts_cases *cases);
+
+/* The cases of a known failure (cases/known/ID.known, docs/known.md), as text for the suite reader.
+ * Pure. */
+struct facts_suite;
+
+/* Is this the path of a known failure? */
+bool facts_is_known(const char *path);
+/* Makes a suite of the groups of a file. Each line keeps its number, so errors name the places in
+ * the file. "cases: X" becomes "name: ID/X"; a line outside the groups becomes empty. The caller
+ * frees it. */
+char *facts_known_suite(const char *text, const char *path);
+/* Sets the title and the links of the file as the reason of each group without `why`, from group
+ * `first` on. */
+void facts_known_titles(struct facts_suite *suite, size_t first, const char *text);
+/* Does the file belong to the suite regress? Files with `size: big` and files without cases do not.
+ */
+bool facts_known_in_regress(const char *text);
 
 #endif

@@ -9,7 +9,7 @@
 #include "numbers/dtype.h"
 #include "numbers/expect/expectation.h"
 #include "numbers/fill/arrays.h"
-#include "numbers/fill/fill.h"
+#include "numbers/fill/mx.h"
 #include "numbers/fill/places.h"
 
 static inline facts_problem *resolved(const char *text)

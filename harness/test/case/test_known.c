@@ -10,7 +10,6 @@
 
 #include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
-#include "suites/known_cases.h"
 #include "suites/planned_cases.h"
 
 static facts_error error;

@@ -7,7 +7,6 @@
 #include "cpu/kernels/cpu_kernels.h"
 #include "numbers/judge/calibration.h"
 #include "planted.h"
-#include "self/self_clean.h"
 #include "self/self_survey.h"
 
 static void expect_right(fattn__gpu_like like, const char *what)

@@ -10,8 +10,7 @@
 #include "worker/exec/exec.h"
 #include "worker/memory/case_memory.h"
 #include "worker/memory/own_forward.h"
-#include "worker/target/case_policy.h"
-#include "worker/target/derived_layouts.h"
+#include "worker/target/loaded_target.h"
 
 #define SMALL "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
 

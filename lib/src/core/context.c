@@ -9,7 +9,6 @@
 #include "error.h"
 #include "fattn/cache.h"
 #include "libraries.h"
-#include "math/math_kernels.h"
 #include "math/math_sum.h"
 #include "sized.h"
 

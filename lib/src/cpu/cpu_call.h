@@ -5,7 +5,6 @@
 
 #include "cpu/kernels/cpu_kernels.h"
 #include "cpu_attention.h"
-#include "cpu_dropout.h"
 #include "cpu_scores.h"
 #include "cpu_view.h"
 

@@ -5,6 +5,7 @@
 
 #include "cpu/kernels/cpu_kernels.h"
 #include "cpu_tile.h"
+#include "problem/dropout.h"
 #include "score_mod/mod_program.h"
 
 /* cpu_mod_row.c: evaluates a program in fp32 for one row and `count` keys from key0 on. `places`
@@ -25,5 +26,23 @@ void fattn__scores_gradient(const fattn__scores *at, const float *raw, float *sl
 /* acc[m][n] += factor * weight[m][k] b[k][n], with the strides of fattn__product. A weight of 0
  * skips its term: if b is not finite, 0 times b must not reach the sum. */
 void fattn__weigh(const fattn__kernels *kernels, const fattn__product *product, bool finite);
+
+/* Applies dropout to a tile of probabilities, with the library's generator (problem/dropout.h) or
+ * with the caller's mask. */
+typedef struct fattn__dropping {
+    bool on;
+    const void *mask; /* the caller's, dense b,h,s,s; NULL: the generator */
+    fattn__dropout generator;
+    float scale;    /* factor of a kept score */
+    float of_slope; /* factor of D = dO.O: 1; with the caller's mask, the product of the given scale
+                       and the given inverse */
+} fattn__dropping;
+
+fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *t);
+/* x = scale x if it is kept, otherwise 0. `at` has the layout of the tile. */
+void fattn__dropping_apply(const fattn__dropping *dropping, const fattn__scores *at, float *x);
+/* 1 or 0 for every score of the problem, dense b,h,s,s. */
+void fattn__dropping_dump(const fattn__dropping *dropping, const fattn_problem *p, float *out,
+                          int threads);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "core/engine.h"
 #include "fattn/fattn.h"
-#include "math_kernels.h"
 #include "math_params.h"
 #include "math_sum.h"
 #include "problem/resolved_problem.h"

@@ -4,6 +4,9 @@
 #define FATTN_MATH_SUM_H
 
 #include "core/context.h"
+#include "fattn/fattn.h"
+#include "math_kernel_list.h"
+#include <gpu/gpu_module.h>
 
 /* `to` becomes the sum of `from` over every dimension of extent > 1 in which to_strides is 0. Both
  * are addresses of the context's GPU and must not overlap. Each is bf16, f16 or f32. */
@@ -40,5 +43,25 @@ fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum
  * for the result to be the sum of all calls. */
 fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first,
                                 struct CUstream_st *stream);
+
+/* The kernels of a context, by name: loaded once, launched from many threads. */
+#define FATTN__AS_KERNEL_(name) FATTN__KERNEL_##name,
+typedef enum fattn__kernel {
+    FATTN__KERNEL_LIST(FATTN__AS_KERNEL_) FATTN__KERNEL_COUNT
+} fattn__kernel;
+#undef FATTN__AS_KERNEL_
+
+/* The kernels of lib/cuda, embedded in the library when it is built; empty without a CUDA compiler.
+ */
+extern const gpu_image fattn__math_image;
+
+/* NULL, or one clause: the reason why this device cannot run the kernels. */
+const char *fattn__math_lacks(const fattn_context *context);
+
+/* Enqueues blocks of `threads`. `arguments` are those of cuLaunchKernel. The GPU's context must be
+ * current. With 0 blocks nothing is launched. Returns FATTN_OK; FATTN_INTERNAL (not loaded);
+ * FATTN_DEVICE_FAULT. */
+fattn_status fattn__math_launch(const fattn_context *context, fattn__kernel which, int64_t blocks,
+                                int threads, void **arguments, struct CUstream_st *stream);
 
 #endif

@@ -1,10 +1,9 @@
 /* Plans: saved and loaded, chosen by engine and knobs, made by the first backend of a policy's
  * order, what they cover, and run with other extents and strides. */
-#include "core/plan_file.h"
+#include "core/plan.h"
 
 #include "core/context.h"
 #include "core/engine.h"
-#include "core/plan.h"
 #include "cudnn/plan/cudnn_plan.h"
 #include "fattn/device.h"
 #include "fattn/policy.h"

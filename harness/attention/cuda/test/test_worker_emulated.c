@@ -7,7 +7,7 @@
 #include "night.h"
 #include "numbers/fill/seen.h"
 #include "worker/exec/judging.h"
-#include "worker/gpu/ballast.h"
+#include "worker/gpu/watch_gpu.h"
 
 static void open_shown(void)
 {

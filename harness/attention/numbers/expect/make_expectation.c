@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "expect_arrays.h"
 #include "expect_big.h"
 #include "expect_copies.h"
 #include "expect_whole.h"

@@ -6,7 +6,7 @@
 #include "fattn/device.h"
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
-#include "numbers/expect/expect_arrays.h"
+#include "numbers/expect/expect_whole.h"
 #include "runs.h"
 #include "worker/clock/spent.h"
 

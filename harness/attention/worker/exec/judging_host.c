@@ -3,7 +3,7 @@
 
 #include "judging_side.h"
 #include "numbers/check/judge_keep.h"
-#include "numbers/expect/expect_arrays.h"
+#include "numbers/expect/expect_whole.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/recipe.h"
 #include "numbers/fill/seen.h"

@@ -9,7 +9,7 @@
 
 #include "fattn/device.h"
 #include "worker/clock/spent.h"
-#include "worker/gpu/ballast.h"
+#include "worker/gpu/watch_gpu.h"
 
 facts_call facts_call_now(const facts_runs *r)
 {

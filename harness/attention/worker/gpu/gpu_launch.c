@@ -8,7 +8,6 @@
 #include "fattn/device.h"
 #include "gpu_launch.h"
 #include "numbers/expect/expectation.h"
-#include "numbers/fill/fill.h"
 #include "numbers/fill/mx.h"
 #include "numbers/fill/recipe.h"
 #include "try.h"

@@ -56,7 +56,7 @@ fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t byt
 void facts_gpu_together_begin(facts_gpu *gpu);
 fattn_status facts_gpu_together_end(facts_gpu *gpu);
 
-/* ---- storages and images: as fill.h and image.h say ---- */
+/* ---- storages and images: as mx.h and image.h say ---- */
 
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id,
                             void *storage);

@@ -40,4 +40,12 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, int backend,
                              facts_error *error);
 void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
 
+/* The further plans that a run of a case needs. Plans that are made ahead must include all of them.
+ */
+/* Makes the plans of the forward that runs before a backward, and of the call that dumps the kept
+ * scores, in the folder of the current request. `backend` computes the problem. A plan that cannot
+ * be made is no failure: the run finds a way without it, or reports the reason. */
+void facts_further_plans(const facts_worker *worker, const facts_problem *problem,
+                         fattn_backend backend);
+
 #endif

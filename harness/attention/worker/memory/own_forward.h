@@ -3,6 +3,7 @@
 #define FACTS_OWN_FORWARD_H
 
 #include "problem/case_problem.h"
+#include "worker/target/loaded_target.h"
 
 /* Does this case run a forward before its backward? */
 bool facts_has_own_forward(const facts_problem *problem);

@@ -6,7 +6,7 @@
 #include "fattn/device.h"
 #include "memory_side.h"
 #include "numbers/bits.h"
-#include "numbers/fill/fill.h"
+#include "numbers/fill/mx.h"
 #include "numbers/fill/storage_image.h"
 #include "worker/gpu/try.h"
 

@@ -1,14 +1,160 @@
 #include "dump.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "npy.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
+#include "numbers/judge/picture.h"
 #include "problem_json.h"
+#include "words/text_file.h"
 #include "worker/memory/expected_transfer.h"
+
+static bool any_wrong(const facts_marks *m)
+{
+    for (int64_t i = 0; i < m->dim[0] * m->dim[1] * m->dim[2] * m->dim[3]; i++)
+        if (m->at[i] != FACTS_RIGHT)
+            return true;
+    return false;
+}
+
+/* Shows the run over poison A, unless it was correct. */
+static bool mark(facts_marks *out, facts_reference *reference, facts_tensor_id id)
+{
+    facts_answer expects;
+    bool found = false;
+    if (!facts_expected_on_host(&expects, reference, id))
+        return false;
+    for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B && !found; pattern++) {
+        const void *storage = facts_memory_storage(&reference->memory, id, pattern);
+        facts_rule rule = facts_expectation_rule(&reference->expectation, id, pattern);
+        rule.expected.want = expects.want;
+        rule.expected.sigma = expects.sigma;
+        rule.expected.bound = expects.bound;
+        const facts_tensor tensor = facts_tensor_seen(reference->memory.problem, id);
+        if (!storage || !expects.want)
+            break;
+        facts_judge_marks(&tensor, storage, &rule, out);
+        found = any_wrong(out);
+    }
+    facts_expected_release(&expects, reference, id);
+    return found;
+}
+
+json_t *facts_pictures(const facts_trial *trial, facts_reference *reference)
+{
+    json_t *out = NULL;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        const facts_judgement *j = &trial->judgement[id];
+        const facts_tensor *t = &reference->memory.problem->tensor[id];
+        if (!trial->judged[id] || facts_judgement_verdict(j) == FACTS_VERDICT_PASS)
+            continue;
+        if (j->wrong + j->not_finite + j->unwritten == 0) {
+            out = out ? out : json_object();
+            json_object_set_new(
+                out, facts_tensor_word(id),
+                json_sprintf("no single element is wrong: %s refuses all of them together\n",
+                             facts_gate_words[j->gate]));
+            continue;
+        }
+        size_t elements = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+        facts_marks marks = { .at = malloc(elements + 1),
+                              .keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV };
+        char text[FACTS_PICTURE_TEXT];
+        if (marks.at && mark(&marks, reference, id)) {
+            out = out ? out : json_object();
+            json_object_set_new(out, facts_tensor_word(id),
+                                json_string(facts_picture(&marks, text)));
+        }
+        free(marks.at);
+    }
+    return out;
+}
+
+/* NPY version 1.0: magic, version, header length, a Python dict padded so that the data start at a
+ * multiple of 64. */
+static bool put_header(FILE *file, const char *descr, const int64_t *dim, int rank)
+{
+    char header[192], prefix[10] = "\x93NUMPY\x01\x00";
+    int length = snprintf(header, sizeof header,
+                          "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (int i = 0; i < rank; i++)
+        length += snprintf(header + length, sizeof header - (size_t)length, "%s%" PRId64,
+                           i ? ", " : "", dim[i]);
+    length +=
+        snprintf(header + length, sizeof header - (size_t)length, "%s), }", rank == 1 ? "," : "");
+    const int padded = (length + 1 + 10 + 63) / 64 * 64 - 10;
+    memset(header + length, ' ', (size_t)(padded - length));
+    header[padded - 1] = '\n';
+    prefix[8] = (char)(padded & 0xFF);
+    prefix[9] = (char)(padded >> 8);
+    return fwrite(prefix, 1, 10, file) == 10 &&
+           fwrite(header, 1, (size_t)padded, file) == (size_t)padded;
+}
+
+#define MOST_PATH 4400
+
+static void path_of(const facts_npy *d, const char *name, char out[MOST_PATH])
+{
+    snprintf(out, MOST_PATH, "%s/%s", d->folder, name);
+}
+
+/* Half a file must not look like a whole one. */
+static void give_up(const facts_npy *d, const char *name, int number)
+{
+    char path[MOST_PATH];
+    path_of(d, name, path);
+    if (!d->error->text[0]) /* the first says most */
+        facts_fail(d->error, "%.150s: %s", name, strerror(number));
+    unlink(path);
+}
+
+FILE *facts_npy_open(const facts_npy *d, const char *name)
+{
+    char path[MOST_PATH];
+    path_of(d, name, path);
+    FILE *file = facts_file_new(path);
+    if (!file)
+        facts_fail(d->error, "%.150s: %s", name, strerror(errno));
+    return file;
+}
+
+FILE *facts_npy_begin(const facts_npy *d, const char *name, const char *descr, const int64_t *dim,
+                      int rank)
+{
+    FILE *file = facts_npy_open(d, name);
+    if (!file || put_header(file, descr, dim, rank))
+        return file;
+    const int number = errno;
+    fclose(file);
+    give_up(d, name, number);
+    return NULL;
+}
+
+void facts_npy_end(const facts_npy *d, FILE *file, const char *name)
+{
+    const bool bad = fflush(file) != 0 || ferror(file) != 0;
+    const int number = errno;
+    if (fclose(file) != 0 || bad)
+        give_up(d, name, bad ? number : errno);
+    else
+        json_array_append_new(d->names, json_string(name));
+}
+
+void facts_npy_put(const facts_npy *d, const char *name, const char *descr, const void *from,
+                   size_t size, int64_t count)
+{
+    FILE *file = facts_npy_begin(d, name, descr, &count, 1);
+    if (!file)
+        return;
+    fwrite(from, size, (size_t)count, file);
+    facts_npy_end(d, file, name);
+}
 
 /* Rows beyond the end of a ragged sequence are written as 0. */
 static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)

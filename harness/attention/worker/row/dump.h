@@ -2,11 +2,36 @@
 #ifndef FACTS_DUMP_H
 #define FACTS_DUMP_H
 
+#include "worker/exec/trial.h"
 #include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
 
-#include "npy.h"
 #include "words/fail.h"
 #include "worker/memory/case_reference.h"
+
+/* Arrays as .npy files (NPY version 1.0), little-endian as the machine. */
+typedef struct facts_npy {
+    const char *folder; /* it must exist */
+    json_t *names;      /* the files written so far */
+    facts_error *error; /* filled if a file could not be written */
+} facts_npy;
+
+/* Opens a file of the folder and writes the header of an array of this shape. `descr` is NumPy's:
+ * "<f4". NULL: not opened. */
+FILE *facts_npy_open(const facts_npy *out, const char *name);
+FILE *facts_npy_begin(const facts_npy *out, const char *name, const char *descr, const int64_t *dim,
+                      int rank);
+/* Closes the file, and records its name if all was written. */
+void facts_npy_end(const facts_npy *out, FILE *file, const char *name);
+/* Writes a whole array of one dimension. */
+void facts_npy_put(const facts_npy *out, const char *name, const char *descr, const void *from,
+                   size_t size, int64_t count);
+
+/* facts repro: a picture of each answer that is wrong. */
+/* Returns {"o": text, ...} for every tensor with elements that a gate refused, from the first run
+ * that has them; NULL: there are none. The caller owns it. */
+json_t *facts_pictures(const facts_trial *trial, facts_reference *reference);
 
 /* Writes into an existing folder:
  *   case.json       the problem (problem_json.h)

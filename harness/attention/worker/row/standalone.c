@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "dump.h"
-#include "npy.h"
 #include "numbers/dtype.h"
 #include "problem_json.h"
 #include "row.h"

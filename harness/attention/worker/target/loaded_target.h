@@ -2,6 +2,8 @@
 #ifndef FACTS_TARGET_H
 #define FACTS_TARGET_H
 
+#include "problem/case_problem.h"
+#include "words/fail.h"
 #include <fattn/fattn.h>
 #include <jansson.h>
 
@@ -37,5 +39,24 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 bool facts_target_prove(facts_worker *worker, json_t **reply);
 /* Releases the target. A lost context is not touched. */
 void facts_target_close(facts_worker *worker);
+
+/* policy= of a case as a policy of the library, pushed on this thread while the case is answered.
+ */
+#define FACTS_NO_POLICY (-1)
+
+/* Pushes the policy of the case for this worker's device. The CPU has one backend, so nothing is
+ * pushed there. *depth is for facts_policy_end, also after a failure. Returns FATTN_OK, or the
+ * library's status with one line in `error`. */
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy,
+                                facts_error *error);
+void facts_policy_end(int depth);
+/* May this backend answer on this worker's device? */
+bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend);
+
+/* Checks the layouts that the library derives for a caller who gives none. The rule of fattn.h is
+ * computed here in another way. */
+/* For a problem with broadcast inputs: does fattn_match_layout give O the layout of Q, and the
+ * gradients those of their inputs, as it promises? False: `why` has the first wrong one. */
+bool facts_layouts_hold(const facts_problem *problem, facts_error *error);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/record_row.h"
+#include "record/reader.h"
 
 void facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count,
                       const facts_work *work, size_t work_count)

@@ -29,7 +29,7 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
 /* The same with the extents and strides of another problem. The caller has checked that problem. */
 fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *problem,
                                  const fattn_tensors *tensors, struct CUstream_st *stream);
-/* override.c: sets these extents and strides in a variant pack that is not finalized. */
+/* Sets these extents and strides in a variant pack that is not finalized. */
 void fattn__overrides_give(fattn__steps *steps, fattn__desc pack, const fattn__compiled *compiled,
                            const fattn_problem *problem);
 /* May the plan be run with other extents and strides? */

@@ -2,6 +2,139 @@
  * that are new to a handle. */
 #include <string.h>
 
+#include "core/error.h"
+#include "cudnn_plan.h"
+#include "math/math_sum.h"
+#include "problem/resolved_problem.h"
+
+/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the
+ * gradient of every element, and a kernel of this library sums them. */
+
+static void *destination(const fattn__graph_sum *sum, const fattn_tensors *tensors)
+{
+    switch ((fattn__slot)sum->slot) {
+    case FATTN__SLOT_DQ:
+        return tensors->dq;
+    case FATTN__SLOT_DK:
+        return tensors->dk;
+    case FATTN__SLOT_DV:
+        return tensors->dv;
+    case FATTN__SLOT_DBIAS:
+        return tensors->dbias;
+    default:
+        return tensors->mod_gradients[sum->slot - FATTN__SLOT_DMOD_0];
+    }
+}
+
+fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors,
+                               struct CUstream_st *stream)
+{
+    const fattn__compiled *compiled = plan->state;
+    fattn_status st = FATTN_OK;
+    for (int i = 0; i < compiled->sum_count && st == FATTN_OK; i++) {
+        const fattn__graph_sum *sum = &compiled->sums[i];
+        fattn__sum call = { .from = (const char *)tensors->workspace + sum->offset,
+                            .to = destination(sum, tensors),
+                            .dtype = sum->dtype,
+                            .to_dtype = sum->out_dtype };
+        memcpy(call.dim, sum->dim, sizeof call.dim);
+        memcpy(call.strides, sum->strides, sizeof call.strides);
+        memcpy(call.to_strides, sum->out_strides, sizeof call.to_strides);
+        st = fattn__math_sum(plan->context, &call, stream);
+    }
+    return st;
+}
+
+/* Extents and strides that are given at the call. cuDNN's C API takes them as the address of a C++
+ * object, a vector of vectors of int64. This file builds that object by hand, in the layout of the
+ * C++ library of every Linux compiler. */
+
+typedef struct vector {
+    const void *begin, *end, *limit;
+} vector;
+
+enum { MOST = 32 };
+
+typedef struct overrides {
+    int count;
+    int64_t uids[MOST];
+    int64_t dims[MOST][4], strides[MOST][4];
+} overrides;
+
+static fattn__role role_of(fattn__slot slot)
+{
+    switch (slot) {
+    case FATTN__SLOT_Q:
+        return FATTN__ROLE_Q;
+    case FATTN__SLOT_K:
+        return FATTN__ROLE_K;
+    case FATTN__SLOT_V:
+        return FATTN__ROLE_V;
+    case FATTN__SLOT_O:
+        return FATTN__ROLE_O;
+    case FATTN__SLOT_BIAS:
+        return FATTN__ROLE_BIAS;
+    case FATTN__SLOT_STATS:
+    case FATTN__SLOT_MAX:
+    case FATTN__SLOT_SUM_EXP:
+        return FATTN__ROLE_STATS;
+    default:
+        return FATTN__ROLE_COUNT;
+    }
+}
+
+/* Lengths and offsets: as many as there are entries, or one more. 0: no such tensor. */
+static int64_t count_of(fattn__slot slot, const fattn_problem *p)
+{
+    if (slot == FATTN__SLOT_SEQ_LEN_Q)
+        return p->batch + ((p->cumulative & FATTN_CUMULATIVE_Q) != 0);
+    if (slot == FATTN__SLOT_SEQ_LEN_KV)
+        return p->batch + ((p->cumulative & FATTN_CUMULATIVE_KV) != 0);
+    return slot >= FATTN__SLOT_Q_OFFSETS && slot <= FATTN__SLOT_DV_OFFSETS ? p->batch + 1 : 0;
+}
+
+static void add(overrides *out, const fattn__binding *binding, const fattn_problem *p)
+{
+    const fattn__slot slot = (fattn__slot)binding->slot;
+    const fattn__role role = role_of(slot);
+    const int64_t count = count_of(slot, p),
+                  step = p->len_broadcast && slot < FATTN__SLOT_Q_OFFSETS ? 0 : 1;
+    if (out->count == MOST || (role == FATTN__ROLE_COUNT && count == 0))
+        return;
+    const fattn__shape shape =
+        role != FATTN__ROLE_COUNT
+            ? fattn__problem_shape(p, role)
+            : (fattn__shape){ .dim = { count, 1, 1, 1 }, .strides = { step, 1, 1, 1 } };
+    out->uids[out->count] = binding->uid;
+    memcpy(out->dims[out->count], shape.dim, sizeof shape.dim);
+    memcpy(out->strides[out->count], shape.strides, sizeof shape.strides);
+    out->count++;
+}
+
+static vector of_rows(vector *rows, const int64_t at[][4], int count)
+{
+    for (int i = 0; i < count; i++)
+        rows[i] = (vector){ at[i], at[i] + 4, at[i] + 4 };
+    return (vector){ rows, rows + count, rows + count };
+}
+
+void fattn__overrides_give(fattn__steps *steps, fattn__desc pack, const fattn__compiled *compiled,
+                           const fattn_problem *problem)
+{
+    overrides given = { .count = 0 };
+    vector dims[MOST], strides[MOST];
+    for (int i = 0; i < compiled->binding_count; i++)
+        add(&given, &compiled->bindings[i], problem);
+    const vector all_dims = of_rows(dims, (const int64_t (*)[4])given.dims, given.count);
+    const vector all_strides = of_rows(strides, (const int64_t (*)[4])given.strides, given.count);
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, DNN_TYPE_INT64,
+                    given.count, given.uids);
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, DNN_TYPE_VOID_PTR, 1,
+                    &all_dims);
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, DNN_TYPE_VOID_PTR, 1,
+                    &all_strides);
+}
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -49,7 +49,7 @@ typedef struct fattn__unified_subgraph {
 } fattn__unified_subgraph;
 void fattn__unified_give_subgraph(const fattn__unified *u,
                                   const fattn__unified_subgraph *attributes);
-/* graph_unified_fp8.c: for e4m3 and e5m2 the scales and amax outputs, for block-scaled types the
+/* For e4m3 and e5m2 the scales and amax outputs, for block-scaled types the
  * scale factors. Does nothing for other types. */
 void fattn__unified_give_scales(const fattn__unified *u);
 /* Adds the operation to the graph. Returns fattn__graph_status. */
@@ -60,5 +60,23 @@ bool fattn__unified_modifies(const fattn_problem *problem);
 
 fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem *problem);
+
+/* Rotary embedding before a unified operation, and its gradient after it. No engine
+ * takes a rotation alone, and none takes a rotation with a composite graph. cuDNN offers engines
+ * only for one graph with the rotation and the unified operation. */
+/* Refuses ragged and paged tensors: the index of their rows is not the position. */
+fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *problem);
+
+/* Q or K of the call. With rope it is the rotated tensor, one of the first two in the library's
+ * part of the workspace. The unified backward reads that tensor; another graph has written it
+ * before (cudnn_plan.c). */
+fattn__desc fattn__rope_rotated(const fattn__chain *c, fattn__role role);
+
+/* With rope: fattn__rope_gradient is the tensor into which the operation writes the gradient of the
+ * rotated input. fattn__rope_back, called after the operation, rotates it back into dQ or dK of the
+ * call. Without rope the operation writes the gradient itself. */
+fattn__desc fattn__rope_gradient(const fattn__chain *c, fattn__role gradient, fattn__role input);
+void fattn__rope_back(const fattn__chain *c, fattn__desc from, fattn__role gradient,
+                      fattn__role input);
 
 #endif

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cudnn/backend/backend_parts.h"
-#include "graph_rope.h"
 #include "graph_unified.h"
 #include "score_mod/mod_program.h"
 

@@ -1,6 +1,5 @@
 /* O = softmax(subgraph(scale * Q K^T)) V as one operation. */
 #include "cudnn/backend/backend_parts.h"
-#include "graph_rope.h"
 #include "graph_unified.h"
 
 #define ATTR(name) DNN_ATTR_OPERATION_SDPA_FWD_##name
