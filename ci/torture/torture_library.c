@@ -321,18 +321,12 @@ static int oracle(int backwards)
                              .scale = 0.25,
                              .has_right = true };
     const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
-    const fref_forward_out f = {
-        .o = o[0], .o_sigma = o[1], .o_bound = o[2], .lse = o[3], .lse_tau = o[4]
-    };
-    const fref_backward_out b = { .dq = o[0],
-                                  .dq_sigma = o[1],
-                                  .dq_bound = o[2],
-                                  .dk = o[3],
-                                  .dk_sigma = o[4],
-                                  .dk_bound = o[5],
-                                  .dv = o[6],
-                                  .dv_sigma = o[7],
-                                  .dv_bound = o[8] };
+    const fref_forward_out f = { .o = { .value = o[0], .sigma = o[1], .bound = o[2] },
+                                 .lse = o[3],
+                                 .lse_tau = o[4] };
+    const fref_backward_out b = { .dq = { .value = o[0], .sigma = o[1], .bound = o[2] },
+                                  .dk = { .value = o[3], .sigma = o[4], .bound = o[5] },
+                                  .dv = { .value = o[6], .sigma = o[7], .bound = o[8] } };
     const int status =
         backwards ? fref_backward(&p, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &rounding, &b)
                   : fref_forward(&p, &t[0], &t[1], &t[2], &rounding, &f);

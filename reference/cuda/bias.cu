@@ -138,10 +138,10 @@ extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c
                  stored = stored_part(c);
     const double cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny / stored);
     const bool read = c.bias_sum[3][n] > 0x1p-1000; /* less may be what subnormals have left */
-    if (out.dbias != nullptr)
-        out.dbias[n] = value;
-    if (out.dbias_sigma != nullptr)
-        out.dbias_sigma[n] = read ? sqrt(c.bias_sum[2][n] + sum * sum + THIRD * cast * cast) : 0.0;
-    if (out.dbias_bound != nullptr)
-        out.dbias_bound[n] = read ? c.bias_sum[3][n] + sum * sqrt_n + cast : 0.0;
+    if (out.dbias.value != nullptr)
+        out.dbias.value[n] = value;
+    if (out.dbias.sigma != nullptr)
+        out.dbias.sigma[n] = read ? sqrt(c.bias_sum[2][n] + sum * sum + THIRD * cast * cast) : 0.0;
+    if (out.dbias.bound != nullptr)
+        out.dbias.bound[n] = read ? c.bias_sum[3][n] + sum * sqrt_n + cast : 0.0;
 }

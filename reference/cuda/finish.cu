@@ -68,11 +68,6 @@ struct answer {
     double value, sigma, bound;
 };
 
-/* Where they go; each may be NULL. */
-struct destination {
-    double *value, *sigma, *bound;
-};
-
 __device__ __forceinline__ void store_value(double *array, int64_t at, double value)
 {
     if (array != nullptr)
@@ -80,7 +75,7 @@ __device__ __forceinline__ void store_value(double *array, int64_t at, double va
 }
 
 /* Channels n, n + LANES, ... of the row at `at`. */
-__device__ __forceinline__ void store_batch(const destination &to, const answer e[BATCH],
+__device__ __forceinline__ void store_batch(const fref_answer &to, const answer e[BATCH],
                                             int64_t at, int n, int dim)
 {
 #pragma unroll
@@ -117,8 +112,7 @@ struct of_rows {
     const double *const *sum;
     const double *lost;
     const uint8_t *lossy;
-    destination to;
-    double *nu, *neff, *largest;
+    fref_answer to;
     int64_t row, out, ld; /* where the row's sums are; where its answers go */
     int dim, parts;       /* of all sums, */
     int64_t apart;        /* so many doubles from one to the next */
@@ -148,12 +142,12 @@ __device__ __forceinline__ void finish_row(const finished &w, const fref__facts 
         if (w.has)
             store_batch(o.to, e, o.out * o.dim, n, o.dim);
     }
-    join(o.largest, largest);
+    join(o.to.amax, largest);
     const double nu = degrees_of_freedom(all, f.neff, o.per_channel, o.dim);
     if (w.lane != 0 || !w.has)
         return;
-    store_value(o.neff, o.out, f.dead ? 0.0 : f.neff);
-    store_value(o.nu, o.out, f.dead ? 0.0 : o.as_one ? 1.0 : nu);
+    store_value(o.to.neff, o.out, f.dead ? 0.0 : f.neff);
+    store_value(o.to.nu, o.out, f.dead ? 0.0 : o.as_one ? 1.0 : nu);
 }
 
 /* What one row's elements of O have in common. */
@@ -189,7 +183,7 @@ __device__ __forceinline__ answer element_of_o(row_variance *all, amax *largest,
     all->single += single;
     all->cast += cast;
     all->whole += whole;
-    if (c.forward.amax_o != nullptr)
+    if (c.forward.o.amax != nullptr)
         take(largest, fabs(exact), fmin(bound, c.z_o * sqrt(single + whole)));
     return { o, sqrt(single + cast + whole), bound + so };
 }
@@ -205,7 +199,7 @@ __device__ __forceinline__ void finish_values(const fref__call &c, const finishe
 {
     const int dim = (int)c.problem.dim_v;
     const double *from = c.sum[0] + (w.slot * c.rows_padded + w.n) * c.ld_v;
-    double *to = c.forward.o + ((c.head0 + w.slot) * c.rows + w.n) * dim;
+    double *to = c.forward.o.value + ((c.head0 + w.slot) * c.rows + w.n) * dim;
 #pragma unroll 4
     for (int n = w.lane; n < dim && w.has; n += LANES) {
         double sum = from[n];
@@ -219,12 +213,9 @@ __device__ __forceinline__ void finish_values(const fref__call &c, const finishe
 __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
                                          const fref__facts &f)
 {
-    const fref_forward_out &to = c.forward;
+    const fref_answer &to = c.forward.o;
     const int64_t head = c.head0 + w.slot;
-    of_rows o = { c.sum,    c.sum[FREF__SUMS - 1],
-                  c.lossy,  { to.o, to.o_sigma, to.o_bound },
-                  to.o_nu,  to.o_neff,
-                  to.amax_o };
+    of_rows o = { c.sum, c.sum[FREF__SUMS - 1], c.lossy, to };
     o.row = w.slot * c.rows_padded + w.n;
     o.out = head * c.rows + w.n;
     o.ld = c.ld_v;
@@ -232,7 +223,7 @@ __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w,
     o.parts = c.parts;
     o.apart = apart_of(c);
     o.per_channel =
-        to.o_nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;
+        to.nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;
     const row_of_o r = common_of_o(c, f);
     finish_row<4>(w, f, o, [&](row_variance *all, amax *largest, const batch<4> &b, int i) {
         return element_of_o(all, largest, c, r, b, i);
@@ -276,27 +267,24 @@ __device__ __forceinline__ answer element_of_dq(row_variance *all, amax *largest
     all->single += single;
     all->cast += cast;
     all->whole += whole;
-    if (c.backward.amax_dq != nullptr)
+    if (c.backward.dq.amax != nullptr)
         take(largest, fabs(exact), fmin(bound, c.z_dq * (sqrt(single + whole) + of_o)));
     return { dq, sqrt(single + whole + cast) + of_o, bound + last_cast };
 }
 
 __device__ __forceinline__ void finish_dq(const fref__call &c, const finished &w)
 {
-    const fref_backward_out &to = c.backward;
+    const fref_answer &to = c.backward.dq;
     const fref__gradient &g = c.gradient[0];
     const int64_t head = c.head0 + w.slot;
-    of_rows o = { g.sum,     g.sum[FREF__SUMS - 1],
-                  g.lossy,   { to.dq, to.dq_sigma, to.dq_bound },
-                  to.dq_nu,  to.dq_neff,
-                  to.amax_dq };
+    of_rows o = { g.sum, g.sum[FREF__SUMS - 1], g.lossy, to };
     o.row = w.slot * c.rows_padded + w.n;
     o.out = head * c.rows + w.n;
     o.ld = c.ld_qk;
     o.dim = (int)c.problem.dim_qk;
     o.parts = 1;
     o.per_channel =
-        to.dq_nu != nullptr ? c.channels[2][(uint32_t)head / (uint32_t)c.group_k - c.head_k0] : 1.0;
+        to.nu != nullptr ? c.channels[2][(uint32_t)head / (uint32_t)c.group_k - c.head_k0] : 1.0;
     o.as_one = !c.rounding.own_o; /* an error of O */
     const fref__facts f = c.facts[o.row];
     const row_of_dq r = common_of_dq(c, f);
@@ -315,8 +303,7 @@ struct total {
 /* What the sums of a gradient of keys are made into. */
 struct of_keys {
     const fref__limits *type;
-    destination to;
-    double *nu, *neff, *largest;
+    fref_answer to;
     double z, factor;
     int64_t group, head0, ld; /* of K or V; the slice's first of its heads */
     int dim, of_v;
@@ -324,25 +311,11 @@ struct of_keys {
 
 __device__ __forceinline__ of_keys of_keys_of(const fref__call &c, int of_v)
 {
-    const fref_backward_out &o = c.backward;
     const fref_problem &p = c.problem;
-    return of_v ? of_keys{ &c.to_v,      { o.dv, o.dv_sigma, o.dv_bound },
-                           o.dv_nu,      o.dv_neff,
-                           o.amax_dv,    c.z_dv,
-                           c.gamma_p,    c.group_v,
-                           c.head_v0,    c.ld_v,
-                           (int)p.dim_v, 1 }
-                : of_keys{ &c.to_k,
-                           { o.dk, o.dk_sigma, o.dk_bound },
-                           o.dk_nu,
-                           o.dk_neff,
-                           o.amax_dk,
-                           c.z_dk,
-                           c.gamma_ds * p.scale,
-                           c.group_k,
-                           c.head_k0,
-                           c.ld_qk,
-                           (int)p.dim_qk,
+    return of_v ? of_keys{ &c.to_v,   c.backward.dv, c.z_dv,       c.gamma_p, c.group_v,
+                           c.head_v0, c.ld_v,        (int)p.dim_v, 1 }
+                : of_keys{ &c.to_k,   c.backward.dk, c.z_dk,  c.gamma_ds * p.scale,
+                           c.group_k, c.head_k0,     c.ld_qk, (int)p.dim_qk,
                            0 };
 }
 
@@ -379,7 +352,7 @@ __device__ __forceinline__ answer element_of_keys(row_variance *all, amax *large
     const double of_cast = THIRD * cast * cast, variance = t.variance + t.lost * t.lost;
     all->single += variance;
     all->cast += of_cast;
-    if (k.largest != nullptr)
+    if (k.to.amax != nullptr)
         take(largest, fabs(t.value), fmin(t.bound, k.z * sqrt(variance)));
     return { value, sqrt(variance + of_cast), t.bound + cast };
 }
@@ -429,7 +402,7 @@ __device__ __forceinline__ void finish_keys(const fref__call &c, const finished 
         if (ends && w.has)
             store_batch(k.to, e, out * k.dim, n, k.dim);
     }
-    join(k.largest, largest);
+    join(k.to.amax, largest);
     if (g.key_weights == nullptr) /* whole groups, where there are some */
         return;
     const double neff =
@@ -437,8 +410,8 @@ __device__ __forceinline__ void finish_keys(const fref__call &c, const finished 
     const double nu = degrees_of_freedom(all, neff, c.channels[k.of_v][head], k.dim);
     if (w.lane != 0 || !w.has)
         return;
-    store_value(k.neff, out, live ? neff : 0.0);
-    store_value(k.nu, out, live ? nu : 0.0);
+    store_value(k.to.neff, out, live ? neff : 0.0);
+    store_value(k.to.nu, out, live ? nu : 0.0);
 }
 
 } // namespace fref

@@ -312,8 +312,8 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
         int64_t at = r * x->shape->ld_v + c;
         double exact = x->gamma * t->o[at], o = fref__clamped(exact, x->to.max),
                pv = x->gamma * t->pv[at];
-        if (out->o)
-            out->o[row + c] = o;
+        if (out->o.value)
+            out->o.value[row + c] = o;
         if (!x->judged)
             continue;
         double single = x->gamma * x->gamma * t->variance[at], lost = x->gamma * t->f[at];
@@ -323,22 +323,22 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
         all.single += single;
         all.cast += THIRD * so * so;
         all.whole += whole;
-        if (out->o_sigma)
-            out->o_sigma[row + c] = sqrt(single + THIRD * so * so + whole);
+        if (out->o.sigma)
+            out->o.sigma[row + c] = sqrt(single + THIRD * so * so + whole);
         double bound = x->gamma * t->bound[at] +
                        (x->plain ? (x->in.unit_roundoff + 2.0 * f->ew) * pv : 0.0) + fabs(el_o) +
                        a * worst;
-        if (out->o_bound)
-            out->o_bound[row + c] = bound + so;
-        if (out->amax_o)
+        if (out->o.bound)
+            out->o.bound[row + c] = bound + so;
+        if (out->o.amax)
             fref__amax_take(&x->amax_o[omp_get_thread_num()], fabs(exact),
                             fmin(bound, x->z * sqrt(single + whole)));
     }
     int64_t at = row / p->dim_v;
-    if (out->o_neff)
-        out->o_neff[at] = f->neff;
-    if (out->o_nu)
-        out->o_nu[at] = fref__degrees_of_freedom(&all, f->neff, head->channels_v, p->dim_v);
+    if (out->o.neff)
+        out->o.neff[at] = f->neff;
+    if (out->o.nu)
+        out->o.nu[at] = fref__degrees_of_freedom(&all, f->neff, head->channels_v, p->dim_v);
 }
 
 static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
@@ -346,11 +346,11 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
     const fref_problem *p = x->shape->problem;
     const fref_forward_out *out = x->out;
     int64_t at = (head->b * p->heads_q + head->h) * x->shape->rows.count + i;
-    double *const zero_rows[] = { out->o, out->o_sigma, out->o_bound };
+    double *const zero_rows[] = { out->o.value, out->o.sigma, out->o.bound };
     for (size_t n = 0; n < 3; n++)
         if (zero_rows[n])
             memset(zero_rows[n] + at * p->dim_v, 0, (size_t)p->dim_v * sizeof(double));
-    double *const zeros[] = { out->lse_tau, out->max_tau, out->sum_exp, out->o_nu, out->o_neff };
+    double *const zeros[] = { out->lse_tau, out->max_tau, out->sum_exp, out->o.nu, out->o.neff };
     for (size_t n = 0; n < sizeof zeros / sizeof zeros[0]; n++)
         if (zeros[n])
             zeros[n][at] = 0.0;
@@ -490,7 +490,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
     fref__shape shape = fref__shape_of(
         problem, fref__sample(problem->row_sample, problem->row_count, problem->rows),
         fref__all(problem->keys));
-    fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = out->o_nu || out->o_neff };
+    fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = fref_has_freedom(&out->o) };
     const fref_scales *scales = &problem->scales;
     int threads = omp_get_max_threads();
     pass x = { .shape = &shape,
@@ -503,7 +503,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .z = fref__z_of(problem->batch * problem->heads_q * shape.rows.count *
                                problem->dim_v),
                .ld_keys = shape.keys_padded + FREF__LANES,
-               .judged = out->o_sigma || out->o_bound || out->o_nu || out->amax_o,
+               .judged = fref_has_errors(&out->o),
                .freedom = inputs.freedom,
                .scored = fref__is_scored(problem),
                .plain = !fref__is_scored(problem) && !problem->keep };
@@ -520,7 +520,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
     }
     if (status == 0) {
         fref__amax_write(out->amax_s, x.amax_s, 1, threads);
-        fref__amax_write(out->amax_o, x.amax_o, 1, threads);
+        fref__amax_write(out->o.amax, x.amax_o, 1, threads);
         fref__slab_destroy(&slab);
     }
     free(x.amax_s);

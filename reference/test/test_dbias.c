@@ -54,9 +54,7 @@ Test(dbias, of_an_engine_is_allowed_as_it_was_rounded)
                 set_element(&d.d_o, b, h, 0, 0, x->part[b][h]);
             }
         double value[2], sigma[2], bound[2];
-        const fref_backward_out out = { .dbias = value,
-                                        .dbias_sigma = sigma,
-                                        .dbias_bound = bound,
+        const fref_backward_out out = { .dbias = { value, sigma, bound },
                                         .dbias_dim = { x->entries, 1, 1, 1 } };
         fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
         r.bias = x->type;

@@ -142,8 +142,8 @@ Test(gpu, a_backward_says_what_its_forward_owes)
     const data *of = &x.data;
     double *answer = calloc(
         (size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64), sizeof *answer);
-    const fref_forward_out o = { .o = answer };
-    const fref_backward_out dq = { .dq = answer };
+    const fref_forward_out o = { .o.value = answer };
+    const fref_backward_out dq = { .dq.value = answer };
     unsigned char first[4];
     for (int bad = 1; bad >= 0; bad--) {
         memcpy(first, of->q.data, bytes_of(of->type));
@@ -167,10 +167,10 @@ Test(gpu, what_is_given_back_is_made_again)
     const data *of = &x.data;
     const size_t count = (size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64);
     double *answer = calloc(3 * count, sizeof *answer);
-    const fref_forward_out o = { .o = answer };
+    const fref_forward_out o = { .o.value = answer };
     cr_expect_not(fref_gpu_trim(gpu));
     for (int trimmed = 0; trimmed < 2; trimmed++) {
-        const fref_backward_out dq = { .dq = answer + (trimmed ? 2 : 1) * count };
+        const fref_backward_out dq = { .dq.value = answer + (trimmed ? 2 : 1) * count };
         cr_expect_eq(forward_of(&x, &o), 0);
         const uint64_t scores = fref_gpu_scores(gpu);
         cr_expect_neq(scores, 0);
@@ -228,7 +228,7 @@ Test(gpu, more_entries_of_dbias_than_a_grid_has_blocks_are_refused)
                              .bias = &same };
     const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
     double *dbias = calloc(2 * BATCH, sizeof *dbias);
-    const fref_backward_out out = { .dbias = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
+    const fref_backward_out out = { .dbias.value = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
     char error[256];
     gpu->budget = 1; /* a head at a time: the first is enough */
     cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same,

@@ -30,7 +30,7 @@ static void small(data *d, int64_t rows, int64_t keys, uint64_t seed)
 static void forward(const data *d, double *o, double *lse)
 {
     cr_assert_eq(fref_forward(&d->problem, &d->q, &d->k, &d->v, &f32_rounding,
-                              &(fref_forward_out){ .o = o, .lse = lse }),
+                              &(fref_forward_out){ .o.value = o, .lse = lse }),
                  0);
 }
 
@@ -96,10 +96,10 @@ Test(laws, a_nan_reaches_the_rows_that_attend_it_and_no_others)
     for (int64_t i = 0; i < 80; i++) {
         bool attends = i >= 37 && i < 67;
         for (int64_t c = 0; c < 8; c++) {
-            cr_expect_eq(isnan(after.f.o[i * 8 + c]), attends, "O row %ld", (long)i);
-            cr_expect_eq(isnan(after.g.dq[i * 8 + c]), attends, "dQ row %ld", (long)i);
-            cr_expect(attends || after.f.o[i * 8 + c] == before.f.o[i * 8 + c]);
-            cr_expect(attends || after.g.dq[i * 8 + c] == before.g.dq[i * 8 + c]);
+            cr_expect_eq(isnan(after.f.o.value[i * 8 + c]), attends, "O row %ld", (long)i);
+            cr_expect_eq(isnan(after.g.dq.value[i * 8 + c]), attends, "dQ row %ld", (long)i);
+            cr_expect(attends || after.f.o.value[i * 8 + c] == before.f.o.value[i * 8 + c]);
+            cr_expect(attends || after.g.dq.value[i * 8 + c] == before.g.dq.value[i * 8 + c]);
         }
     }
     set_element(&d.k, 0, 0, 37, 2, 1.0);
@@ -108,7 +108,7 @@ Test(laws, a_nan_reaches_the_rows_that_attend_it_and_no_others)
     answers_destroy(&after);
     answers_create(&after, &d, &r);
     for (int64_t j = 0; j < 80; j++)
-        cr_expect_eq(isnan(after.g.dv[j * 8 + 1]), j > 10 && j <= 40, "dV row %ld", (long)j);
+        cr_expect_eq(isnan(after.g.dv.value[j * 8 + 1]), j > 10 && j <= 40, "dV row %ld", (long)j);
     answers_destroy(&before);
     answers_destroy(&after);
     data_destroy(&d);
@@ -139,16 +139,16 @@ Test(laws, dead_rows_and_keys_are_exactly_zero_and_their_lse_minus_infinity)
                   a.f.sum_exp[row] == 0.0);
         cr_expect(a.f.lse_tau[row] == 0.0 && a.f.max_tau[row] == 0.0);
         for (int64_t c = row * 8; c < row * 8 + 8; c++)
-            cr_expect(a.f.o[c] == 0.0 && a.f.o_sigma[c] == 0.0 && a.f.o_bound[c] == 0.0 &&
-                      a.g.dq[c] == 0.0 && a.g.dq_sigma[c] == 0.0 && a.g.dq_bound[c] == 0.0);
+            cr_expect(a.f.o.value[c] == 0.0 && a.f.o.sigma[c] == 0.0 && a.f.o.bound[c] == 0.0 &&
+                      a.g.dq.value[c] == 0.0 && a.g.dq.sigma[c] == 0.0 && a.g.dq.bound[c] == 0.0);
     }
     for (int64_t key = 0; key < 60; key++) {
         if (key / 20 == 2 && key % 20 < 10) /* the last row of batch entry 2 reads 12 - 2 keys */
             continue;
         dead_keys++;
         for (int64_t c = key * 8; c < key * 8 + 8; c++)
-            cr_expect(a.g.dk[c] == 0.0 && a.g.dk_sigma[c] == 0.0 && a.g.dk_bound[c] == 0.0 &&
-                      a.g.dv[c] == 0.0 && a.g.dv_sigma[c] == 0.0 && a.g.dv_bound[c] == 0.0);
+            cr_expect(a.g.dk.value[c] == 0.0 && a.g.dk.sigma[c] == 0.0 && a.g.dk.bound[c] == 0.0 &&
+                      a.g.dv.value[c] == 0.0 && a.g.dv.sigma[c] == 0.0 && a.g.dv.bound[c] == 0.0);
     }
     cr_expect_eq(dead_rows, 2 * (30 + 30 + 21));
     cr_expect_eq(dead_keys, 50);
@@ -185,9 +185,9 @@ Test(bits, do_not_depend_on_what_else_is_asked)
     double *dk = doubles(all.count_dk), *o = doubles(all.count_o);
     forward(&d, o, NULL);
     fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &f32_rounding,
-                  &(fref_backward_out){ .dk = dk });
-    cr_expect_arr_eq(dk, all.g.dk, (size_t)all.count_dk * sizeof *dk);
-    cr_expect_arr_eq(o, all.f.o, (size_t)all.count_o * sizeof *o);
+                  &(fref_backward_out){ .dk.value = dk });
+    cr_expect_arr_eq(dk, all.g.dk.value, (size_t)all.count_dk * sizeof *dk);
+    cr_expect_arr_eq(o, all.f.o.value, (size_t)all.count_o * sizeof *o);
     free(dk);
     free(o);
     answers_destroy(&all);

@@ -152,32 +152,32 @@ Test(layouts, a_sample_is_part_of_the_whole)
     for (int64_t line = 0; line < BATCH * HEADS * COUNT; line++) {
         const int64_t from = line / COUNT * ROWS + rows[line % COUNT],
                       bytes = DIM * (int64_t)sizeof(double);
-        const double *const pairs[][2] = { { part.f.o, whole.f.o },
-                                           { part.f.o_sigma, whole.f.o_sigma },
-                                           { part.f.o_bound, whole.f.o_bound },
-                                           { part.g.dq, whole.g.dq },
-                                           { part.g.dq_sigma, whole.g.dq_sigma },
-                                           { part.g.dq_bound, whole.g.dq_bound } };
+        const double *const pairs[][2] = {
+            { part.f.o.value, whole.f.o.value },   { part.f.o.sigma, whole.f.o.sigma },
+            { part.f.o.bound, whole.f.o.bound },   { part.g.dq.value, whole.g.dq.value },
+            { part.g.dq.sigma, whole.g.dq.sigma }, { part.g.dq.bound, whole.g.dq.bound }
+        };
         for (size_t n = 0; n < 6; n++)
             cr_expect(memcmp(pairs[n][0] + line * DIM, pairs[n][1] + from * DIM, (size_t)bytes) ==
                           0,
                       "array %zu, row %ld", n, (long)line);
         cr_expect(part.f.lse[line] == whole.f.lse[from] &&
-                  part.f.o_nu[line] == whole.f.o_nu[from] &&
-                  part.g.dq_nu[line] == whole.g.dq_nu[from]);
+                  part.f.o.nu[line] == whole.f.o.nu[from] &&
+                  part.g.dq.nu[line] == whole.g.dq.nu[from]);
     }
     for (int64_t at = 0; at < BATCH * HEADS_KV * COUNT * DIM; at++) {
         const int64_t line = at / DIM,
                       from = (line / COUNT * KEYS + keys[line % COUNT]) * DIM + at % DIM;
-        cr_expect_eq(part.g.dk[at], whole.g.dk[from]);
-        cr_expect_eq(part.g.dv[at], whole.g.dv[from]);
-        cr_expect(part.g.dk_sigma[at] <= whole.g.dk_sigma[from] &&
-                  part.g.dk_sigma[at] >= 0.999 * whole.g.dk_sigma[from]);
-        cr_expect(part.g.dv_bound[at] <= whole.g.dv_bound[from] &&
-                  part.g.dv_bound[at] >= 0.999 * whole.g.dv_bound[from]);
-        cr_expect_eq(part.g.dk_neff[line], whole.g.dk_neff[from / DIM]);
+        cr_expect_eq(part.g.dk.value[at], whole.g.dk.value[from]);
+        cr_expect_eq(part.g.dv.value[at], whole.g.dv.value[from]);
+        cr_expect(part.g.dk.sigma[at] <= whole.g.dk.sigma[from] &&
+                  part.g.dk.sigma[at] >= 0.999 * whole.g.dk.sigma[from]);
+        cr_expect(part.g.dv.bound[at] <= whole.g.dv.bound[from] &&
+                  part.g.dv.bound[at] >= 0.999 * whole.g.dv.bound[from]);
+        cr_expect_eq(part.g.dk.neff[line], whole.g.dk.neff[from / DIM]);
     }
-    cr_expect(memcmp(part.g.dbias, whole.g.dbias, (size_t)whole.count_dbias * sizeof(double)) == 0);
+    cr_expect(memcmp(part.g.dbias.value, whole.g.dbias.value,
+                     (size_t)whole.count_dbias * sizeof(double)) == 0);
     answers_destroy(&part);
     answers_destroy(&whole);
     data_destroy(&d);
@@ -231,7 +231,7 @@ Test(layouts, decoding_of_all_bit_patterns_is_exact)
         const fref_tensor v = { is_wide ? (void *)wide : narrow, type, { 0, 0, 0, 1 } },
                           q = { &one, type, { 0 } }, k = { &zero, type, { 0 } };
         const fref_rounding r = fref_rounding_of(type, FREF_F32);
-        cr_assert_eq(fref_forward(&p, &q, &k, &v, &r, &(fref_forward_out){ .o = o }), 0);
+        cr_assert_eq(fref_forward(&p, &q, &k, &v, &r, &(fref_forward_out){ .o.value = o }), 0);
         for (int n = 0; n < count; n++) {
             const double want = element(&v, 0, 0, 0, n);
             cr_assert(isnan(want) ? isnan(o[n]) : o[n] == want, "%04x is %g, not %g", (unsigned)n,

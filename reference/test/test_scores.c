@@ -17,7 +17,7 @@ static double loss_of(const data *d)
     const fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
     double *o = malloc((size_t)(p->batch * p->heads_q * p->rows * p->dim_v) * sizeof *o),
            loss = 0.0;
-    cr_assert_eq(fref_forward(p, &d->q, &d->k, &d->v, &r, &(fref_forward_out){ .o = o }), 0);
+    cr_assert_eq(fref_forward(p, &d->q, &d->k, &d->v, &r, &(fref_forward_out){ .o.value = o }), 0);
     for (int64_t n = 0; n < p->batch * p->heads_q * p->rows * p->dim_v; n++) {
         int64_t c = n % p->dim_v, i = n / p->dim_v % p->rows,
                 h = n / p->dim_v / p->rows % p->heads_q;
@@ -74,10 +74,10 @@ Test(scores, gradients_are_those_of_finite_differences)
             fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
             answers a;
             answers_create(&a, &d, &r);
-            expect_gradient(&d, &d.q, a.g.dq, (int64_t[]){ 2, 2, 5, 4 }, "Q", mod);
-            expect_gradient(&d, &d.k, a.g.dk, (int64_t[]){ 2, 1, 6, 4 }, "K", mod);
-            expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", mod);
-            expect_gradient(&d, &d.bias, a.g.dbias, dims[bias], "bias", mod);
+            expect_gradient(&d, &d.q, a.g.dq.value, (int64_t[]){ 2, 2, 5, 4 }, "Q", mod);
+            expect_gradient(&d, &d.k, a.g.dk.value, (int64_t[]){ 2, 1, 6, 4 }, "K", mod);
+            expect_gradient(&d, &d.v, a.g.dv.value, (int64_t[]){ 2, 1, 6, 3 }, "V", mod);
+            expect_gradient(&d, &d.bias, a.g.dbias.value, dims[bias], "bias", mod);
             answers_destroy(&a);
             data_destroy(&d);
         }
@@ -115,15 +115,15 @@ Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differenc
         fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
         answers a;
         answers_create(&a, &d, &r);
-        expect_gradient(&d, &d.q, a.g.dq, (int64_t[]){ 2, 2, 5, 4 }, "Q", MOD_NONE);
-        expect_gradient(&d, &d.k, a.g.dk, (int64_t[]){ 2, 1, 6, 4 }, "K", MOD_NONE);
-        expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", MOD_NONE);
+        expect_gradient(&d, &d.q, a.g.dq.value, (int64_t[]){ 2, 2, 5, 4 }, "Q", MOD_NONE);
+        expect_gradient(&d, &d.k, a.g.dk.value, (int64_t[]){ 2, 1, 6, 4 }, "K", MOD_NONE);
+        expect_gradient(&d, &d.v, a.g.dv.value, (int64_t[]){ 2, 1, 6, 3 }, "V", MOD_NONE);
         double alone[2 * 2 * 5 * 4]; /* who wants no sigma gets the same */
-        const fref_backward_out values = { .dq = alone };
+        const fref_backward_out values = { .dq.value = alone };
         cr_assert_eq(
             fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &values), 0);
         for (int n = 0; n < 80; n++)
-            cr_expect_float_eq(alone[n], a.g.dq[n], 1e-12, "dQ alone");
+            cr_expect_float_eq(alone[n], a.g.dq.value[n], 1e-12, "dQ alone");
         for (int64_t h = 0; p.sink && h < 2; h++)
             cr_expect_float_eq(a.g.dsink[h], sink_difference(&d, sink, h), 2e-5,
                                "dSink of head %ld", (long)h);

@@ -35,13 +35,14 @@ static void expect_gradient(const char *name, const float *got, const int64_t st
 /* d(loss)/d(modified score), [b][h][i][j]: dBias of a bias that has every score. */
 static double *slopes_of(world *x)
 {
-    const fref_backward_out out = { .dbias = doubles(scores), .dbias_dim = { B, HQ, SQ, SK } };
+    const fref_backward_out out = { .dbias.value = doubles(scores),
+                                    .dbias_dim = { B, HQ, SQ, SK } };
     if (x->r.bias == NULL)
         reference_bias(x);
     cr_assert_eq(fref_backward(&x->r, &x->in[0], &x->in[1], &x->in[2], &x->in[3], &x->in[4],
                                &x->in[5], &x->rounding, &out),
                  0);
-    return out.dbias;
+    return out.dbias.value;
 }
 
 static void expect_dbias(world *x, const bool summed[4])
@@ -205,15 +206,17 @@ static void expect_broadcast(unsigned zero, bool sum)
     settle(&x);
     expect_forward(&x);
     call(&x, FATTN_BACKWARD);
-    const fref_backward_out g = { .dq = doubles((int64_t)B * HQ * SQ * D),
-                                  .dk = doubles((int64_t)B * HK * SK * D),
-                                  .dv = doubles((int64_t)B * HK * SK * DV) };
+    const fref_backward_out g = { .dq.value = doubles((int64_t)B * HQ * SQ * D),
+                                  .dk.value = doubles((int64_t)B * HK * SK * D),
+                                  .dv.value = doubles((int64_t)B * HK * SK * DV) };
     cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5],
                                &x.rounding, &g),
                  0);
-    expect_gradient("dq", x.t.dq, x.p.dq_strides, g.dq, (int64_t[4]){ B, HQ, SQ, D }, summed, 1e-4);
-    expect_gradient("dk", x.t.dk, x.p.dk_strides, g.dk, (int64_t[4]){ B, HK, SK, D }, summed, 1e-3);
-    expect_gradient("dv", x.t.dv, x.p.dv_strides, g.dv, (int64_t[4]){ B, HK, SK, DV }, summed,
+    expect_gradient("dq", x.t.dq, x.p.dq_strides, g.dq.value, (int64_t[4]){ B, HQ, SQ, D }, summed,
+                    1e-4);
+    expect_gradient("dk", x.t.dk, x.p.dk_strides, g.dk.value, (int64_t[4]){ B, HK, SK, D }, summed,
+                    1e-3);
+    expect_gradient("dv", x.t.dv, x.p.dv_strides, g.dv.value, (int64_t[4]){ B, HK, SK, DV }, summed,
                     1e-3);
 }
 

@@ -187,16 +187,17 @@ Test(cpu_softmax, dropout_with_a_bias_its_gradient_a_sink_and_packed_sequences)
     x.r.bias = &x.bias, x.r.sink = sink, x.r.keep = keep, x.r.keep_scale = 1 / 0.9;
     x.t.bias = bias, x.t.dbias = dbias, x.t.seed = seed, x.t.offset = offset;
     expect_all(&x);
-    fref_backward_out out = { .dbias = doubles(HQ * SQ * SK),
-                              .dbias_sigma = doubles(HQ * SQ * SK),
-                              .dbias_bound = doubles(HQ * SQ * SK),
+    fref_backward_out out = { .dbias = { .value = doubles(HQ * SQ * SK),
+                                         .sigma = doubles(HQ * SQ * SK),
+                                         .bound = doubles(HQ * SQ * SK) },
                               .dbias_dim = { 1, HQ, SQ, SK } };
     cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5],
                                &x.rounding, &out),
                  0);
     for (int64_t i = 0; i < HQ * SQ * SK; i++)
-        cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-7,
-                           "dbias %lld: %g, not %g", (long long)i, (double)dbias[i], out.dbias[i]);
+        cr_assert_float_eq((double)dbias[i], out.dbias.value[i], 1.1 * out.dbias.bound[i] + 1e-7,
+                           "dbias %lld: %g, not %g", (long long)i, (double)dbias[i],
+                           out.dbias.value[i]);
 }
 
 /* ---- the rest

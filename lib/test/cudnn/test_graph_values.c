@@ -131,17 +131,17 @@ Test(graph_values, a_bias_and_its_gradient)
                                             shape & 2 ? dim[2] * SK : 0, shape & 4 ? SK : 0, 1 } };
         x.r.bias = &x.bias;
         expect_all(&x);
-        fref_backward_out out = { .dbias = doubles(n),
-                                  .dbias_sigma = doubles(n),
-                                  .dbias_bound = doubles(n),
-                                  .dbias_dim = { dim[0], dim[1], dim[2], SK } };
+        fref_backward_out out = {
+            .dbias = { .value = doubles(n), .sigma = doubles(n), .bound = doubles(n) },
+            .dbias_dim = { dim[0], dim[1], dim[2], SK }
+        };
         cr_assert_eq(fref_backward(&x.r, &x.in[0], &x.in[1], &x.in[2], &x.in[3], &x.in[4], &x.in[5],
                                    &x.rounding, &out),
                      0);
         for (int64_t i = 0; i < n; i++)
-            cr_assert_float_eq((double)dbias[i], out.dbias[i], 1.1 * out.dbias_bound[i] + 1e-6,
-                               "dbias %ld of shape %d: %g, not %g", (long)i, shape,
-                               (double)dbias[i], out.dbias[i]);
+            cr_assert_float_eq((double)dbias[i], out.dbias.value[i],
+                               1.1 * out.dbias.bound[i] + 1e-6, "dbias %ld of shape %d: %g, not %g",
+                               (long)i, shape, (double)dbias[i], out.dbias.value[i]);
     }
 }
 

@@ -65,14 +65,14 @@ static inline void expect_scaled(world *x)
     x->in[FATTN__ROLE_DO].descale = (double)*x->t.descale_do;
     expect_forward(x);
     expect_amax("amax_s", x->t.amax_s, x->forward.amax_s);
-    expect_amax("amax_o", x->t.amax_o, x->forward.amax_o);
+    expect_amax("amax_o", x->t.amax_o, x->forward.o.amax);
     if (x->p.pass == FATTN_FORWARD)
         return;
     expect_backward(x);
     expect_amax("amax_dp", x->t.amax_dp, x->backward.amax_dp);
-    expect_amax("amax_dq", x->t.amax_dq, x->backward.amax_dq);
-    expect_amax("amax_dk", x->t.amax_dk, x->backward.amax_dk);
-    expect_amax("amax_dv", x->t.amax_dv, x->backward.amax_dv);
+    expect_amax("amax_dq", x->t.amax_dq, x->backward.dq.amax);
+    expect_amax("amax_dk", x->t.amax_dk, x->backward.dk.amax);
+    expect_amax("amax_dv", x->t.amax_dv, x->backward.dv.amax);
 }
 
 /* ---- block-scaled
@@ -171,14 +171,14 @@ static inline void expect_block_scaled(int32_t dtype, bool causal)
     t->amax_o = scalar(NAN), t->amax_dq = scalar(NAN), t->amax_dk = scalar(NAN),
     t->amax_dv = scalar(NAN);
     expect_forward(&x);
-    expect_amax("amax_o", t->amax_o, x.forward.amax_o);
+    expect_amax("amax_o", t->amax_o, x.forward.o.amax);
     if (each_line)
         return;
     t->sf_v = factors_of(HK, SK, DV, false);
     expect_backward(&x);
-    expect_amax("amax_dq", t->amax_dq, x.backward.amax_dq);
-    expect_amax("amax_dk", t->amax_dk, x.backward.amax_dk);
-    expect_amax("amax_dv", t->amax_dv, x.backward.amax_dv);
+    expect_amax("amax_dq", t->amax_dq, x.backward.dq.amax);
+    expect_amax("amax_dk", t->amax_dk, x.backward.dk.amax);
+    expect_amax("amax_dv", t->amax_dv, x.backward.dv.amax);
 }
 
 #endif

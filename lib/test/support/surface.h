@@ -413,19 +413,19 @@ static inline void expect_forward(world *x)
 {
     const int64_t rows = B * HQ * SQ;
     fref_forward_out *f = &x->forward;
-    *f = (fref_forward_out){ .o = doubles(rows * DV),
-                             .o_bound = doubles(rows * DV),
+    *f = (fref_forward_out){ .o.value = doubles(rows * DV),
+                             .o.bound = doubles(rows * DV),
                              .lse = doubles(rows),
                              .lse_tau = doubles(rows),
                              .max = doubles(rows),
                              .sum_exp = doubles(rows),
                              .amax_s = doubles(3),
-                             .amax_o = doubles(3) };
+                             .o.amax = doubles(3) };
     call(x, FATTN_FORWARD);
     cr_assert_eq(fref_forward(&x->r, &x->in[FATTN__ROLE_Q], &x->in[FATTN__ROLE_K],
                               &x->in[FATTN__ROLE_V], &x->rounding, f),
                  0);
-    expect_close(x, FATTN__ROLE_O, f->o, f->o_bound, x->scale_o);
+    expect_close(x, FATTN__ROLE_O, f->o.value, f->o.bound, x->scale_o);
     expect_rows(x, f->lse, f->lse_tau, x->p.outputs & FATTN_WANT_STATS_LOG2 ? M_LOG2E : 1);
 }
 
@@ -449,30 +449,30 @@ static inline void expect_backward(world *x)
     const int64_t q = (int64_t)B * HQ * SQ * D, k = (int64_t)B * x->p.heads_k * SK * D,
                   v = (int64_t)B * x->p.heads_v * SK * DV;
     fref_backward_out *g = &x->backward;
-    *g = (fref_backward_out){ .dq = doubles(q),
-                              .dq_bound = doubles(q),
-                              .dk = doubles(k),
-                              .dk_bound = doubles(k),
-                              .dv = doubles(v),
-                              .dv_bound = doubles(v),
+    *g = (fref_backward_out){ .dq.value = doubles(q),
+                              .dq.bound = doubles(q),
+                              .dk.value = doubles(k),
+                              .dk.bound = doubles(k),
+                              .dv.value = doubles(v),
+                              .dv.bound = doubles(v),
                               .dsink = doubles(HQ),
                               .dsink_bound = doubles(HQ),
                               .amax_dp = doubles(3),
-                              .amax_dq = doubles(3),
-                              .amax_dk = doubles(3),
-                              .amax_dv = doubles(3) };
+                              .dq.amax = doubles(3),
+                              .dk.amax = doubles(3),
+                              .dv.amax = doubles(3) };
     x->rounding.out = fref_of(x->p.grad_dtype);
     call(x, FATTN_BACKWARD);
     cr_assert_eq(fref_backward(&x->r, &x->in[0], &x->in[1], &x->in[2], &x->in[3], &x->in[4],
                                &x->in[5], &x->rounding, g),
                  0);
     if (x->angles_q != NULL) {
-        unrotate(g->dq, g->dq_bound, HQ, SQ, x->angles_q, x->p.rope_dim);
-        unrotate(g->dk, g->dk_bound, HK, SK, x->angles_k, x->p.rope_dim);
+        unrotate(g->dq.value, g->dq.bound, HQ, SQ, x->angles_q, x->p.rope_dim);
+        unrotate(g->dk.value, g->dk.bound, HK, SK, x->angles_k, x->p.rope_dim);
     }
-    expect_close(x, FATTN__ROLE_DQ, g->dq, g->dq_bound, x->scale_dq);
-    expect_close(x, FATTN__ROLE_DK, g->dk, g->dk_bound, x->scale_dk);
-    expect_close(x, FATTN__ROLE_DV, g->dv, g->dv_bound, x->scale_dv);
+    expect_close(x, FATTN__ROLE_DQ, g->dq.value, g->dq.bound, x->scale_dq);
+    expect_close(x, FATTN__ROLE_DK, g->dk.value, g->dk.bound, x->scale_dk);
+    expect_close(x, FATTN__ROLE_DV, g->dv.value, g->dv.bound, x->scale_dv);
 }
 
 static inline void expect_all(world *x)

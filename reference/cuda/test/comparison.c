@@ -10,7 +10,7 @@
 #include "device_problem.h"
 #include "drawn.h"
 
-#define AS_PLACE(out, member, count) AT_##member,
+#define AS_PLACE(out, member, name, count) AT_##name,
 enum { ANSWER_LIST(AS_PLACE) COUNT };
 #undef AS_PLACE
 
@@ -180,21 +180,20 @@ static void place(comparison *c)
                  after = conditioning_of(x, true);
     answers *a = &c->here;
     array *parts = c->parts;
-#define PLACE(out, member, of_answers)                                                             \
-    parts[AT_##member] =                                                                           \
-        (array){ .name = #member,                                                                  \
-                 .expected = a->out.member,                                                        \
-                 .unit = AT_##member == AT_o || AT_##member >= AT_dq ? unit : 0x1p-23,             \
-                 .conditioning = AT_##member < AT_dq ? before : after,                             \
-                 .count = a->of_answers };
+#define PLACE(out, member, word, of_answers)                                                       \
+    parts[AT_##word] = (array){ .name = #word,                                                     \
+                                .expected = a->out.member,                                         \
+                                .unit = AT_##word == AT_o || AT_##word >= AT_dq ? unit : 0x1p-23,  \
+                                .conditioning = AT_##word < AT_dq ? before : after,                \
+                                .count = a->of_answers };
     ANSWER_LIST(PLACE)
 #undef PLACE
     /* lse and max: differences of what is as large as the scores; dP - D may cancel */
     c->dp = unit * longest_row(&x->data.d_o, p->batch, p->heads_q, p->rows, p->dim_v) *
             longest_row(&x->data.v, p->batch, p->heads_v, p->keys, p->dim_v);
-    parts[AT_o].bound = a->f.o_bound, parts[AT_lse].bound = a->f.lse_tau;
+    parts[AT_o].bound = a->f.o.bound, parts[AT_lse].bound = a->f.lse_tau;
     parts[AT_max].bound = a->f.max_tau, parts[AT_dsink].bound = a->g.dsink_bound;
-    parts[AT_dbias].bound = a->g.dbias_bound, parts[AT_amax_dp].bound = &c->dp;
+    parts[AT_dbias].bound = a->g.dbias.bound, parts[AT_amax_dp].bound = &c->dp;
     parts[AT_amax_dp].one_bound = true;
     for (int n = 0; n < 4; n++) { /* O, dQ, dK, dV */
         array *values = &parts[n == 0 ? AT_o : AT_dq + 3 * (n - 1)],
@@ -218,7 +217,7 @@ static int compare_forward(comparison *c)
     if (status != 0)
         return status;
     /* O asked for without its errors is made by other kernels. */
-    const fref_forward_out alone = { .o = c->there.f.o };
+    const fref_forward_out alone = { .o.value = c->there.f.o.value };
     spoil(c);
     fref_gpu_run_ahead(c->gpu, true);
     status = forward(c, &alone, error);
@@ -238,12 +237,10 @@ static int compare_backward(comparison *c, uint64_t scores)
     if (status != 0 || (p->heads_q == p->heads_k && p->heads_q == p->heads_v))
         return status;
     /* dK and dV without degrees of freedom: then a slice need not hold whole groups of heads. */
-    const fref_backward_out keys = { .dk = all->dk,
-                                     .dk_sigma = all->dk_sigma,
-                                     .dk_bound = all->dk_bound,
-                                     .dv = all->dv,
-                                     .dv_sigma = all->dv_sigma,
-                                     .dv_bound = all->dv_bound };
+    const fref_backward_out keys = {
+        .dk = { .value = all->dk.value, .sigma = all->dk.sigma, .bound = all->dk.bound },
+        .dv = { .value = all->dv.value, .sigma = all->dv.sigma, .bound = all->dv.bound }
+    };
     spoil(c);
     compare(c, AT_dk, AT_dv_bound, backward(c, &keys, 0, error) ? EIO : 0, error);
     return 0;

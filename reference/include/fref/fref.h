@@ -121,18 +121,25 @@ typedef enum fref_gradient {
 
 fref_rounding fref_rounding_of(fref_type in, fref_type out);
 
-/* Forward answers. Each pointer is the caller's array, or NULL if it is not wanted. A row without a
+/* One answer. Each pointer is the caller's array, or NULL if it is not wanted. */
+typedef struct fref_answer {
+    double *value, *sigma, *bound;
+    double *nu,
+        *neff;    /* [batch, heads, rows or keys]: degrees of freedom of a row's errors; effective
+                     number of weights */
+    double *amax; /* [3]: max |value| before its scale; the least and the largest value that a
+                     correct kernel may write */
+} fref_answer;
+
+/* Forward answers. A row without a
  * key is masked, has only x of -INFINITY, or is at or past len_q. It has O 0, lse and max -inf,
  * sum_exp 0, and sigma, bound and taus 0. Before len_q such a row still has its sink. Then lse and
  * max are the sink, sum_exp is 1, and the taus are those of a row with no other term. */
 typedef struct fref_forward_out {
-    double *o, *o_sigma, *o_bound;   /* [batch, heads_q, rows, dim_v] */
+    fref_answer o;                   /* [batch, heads_q, rows, dim_v] */
     double *lse, *lse_tau;           /* [batch, heads_q, rows] */
     double *max, *max_tau, *sum_exp; /* [batch, heads_q, rows] */
-    double *o_nu, *o_neff;   /* [batch, heads_q, rows]: degrees of freedom of a row's errors;
-                                effective number of keys */
-    double *amax_s, *amax_o; /* [3]: max |P'|, max |O| before scale_o; the least and the largest
-                                value that a correct kernel may write */
+    double *amax_s;                  /* as o.amax, of P' */
 } fref_forward_out;
 
 /* Degrees of freedom (docs/numerics.md, section 2). neff and nu of rows and keys without an answer
@@ -151,17 +158,14 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
  * without a gradient have exactly 0, with sigma and bound 0. dbias is summed over each dimension
  * whose extent is 1 in dbias_dim. An entry of dbias that no row reads is exactly 0. */
 typedef struct fref_backward_out {
-    double *dq, *dq_sigma, *dq_bound;          /* [batch, heads_q, rows, dim_qk] */
-    double *dk, *dk_sigma, *dk_bound;          /* [batch, heads_k, keys, dim_qk] */
-    double *dv, *dv_sigma, *dv_bound;          /* [batch, heads_v, keys, dim_v] */
-    double *dbias, *dbias_sigma, *dbias_bound; /* dbias_dim */
+    fref_answer dq;       /* [batch, heads_q, rows, dim_qk] */
+    fref_answer dk;       /* [batch, heads_k, keys, dim_qk] */
+    fref_answer dv;       /* [batch, heads_v, keys, dim_v] */
+    fref_answer dbias;    /* dbias_dim; without nu, neff and amax */
     int64_t dbias_dim[4]; /* 1 or the full extent of batch, heads_q and rows; always the full extent
                              of keys */
-    double *dsink, *dsink_bound;                   /* [heads_q] */
-    double *dq_nu, *dq_neff;                       /* [batch, heads_q, rows], as o_nu and o_neff */
-    double *dk_nu, *dk_neff;                       /* [batch, heads_k, keys] */
-    double *dv_nu, *dv_neff;                       /* [batch, heads_v, keys] */
-    double *amax_dp, *amax_dq, *amax_dk, *amax_dv; /* [3]: value, least, most */
+    double *dsink, *dsink_bound; /* [heads_q] */
+    double *amax_dp;             /* as dq.amax, of dP */
 } fref_backward_out;
 
 /* Computes the backward answers. `o` and `stats` (fp32, element (b,h,i,0)) are inputs: the same bits that the engine reads.
@@ -176,6 +180,20 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
  * row has no key. The fills also use it to place needles. */
 void fref_keys_of_row(const fref_problem *problem, int64_t b, int64_t i, int64_t *first,
                       int64_t *last);
+
+/* Is the answer wanted? Its errors? Its degrees of freedom? */
+static inline bool fref_has_freedom(const fref_answer *a)
+{
+    return a->nu || a->neff;
+}
+static inline bool fref_has_errors(const fref_answer *a)
+{
+    return a->sigma || a->bound || a->nu || a->amax;
+}
+static inline bool fref_is_wanted(const fref_answer *a)
+{
+    return a->value || a->neff || fref_has_errors(a);
+}
 
 #ifdef __cplusplus
 }

@@ -184,12 +184,12 @@ void fref__backward_bias_write(const fref__backward *x)
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny / stored);
         /* A smaller value may be the rest of a subnormal one. */
         bool read = x->bias_sums[BOUND][n] > 0x1p-1000 || isnan(x->bias_sums[BOUND][n]);
-        if (out->dbias)
-            out->dbias[n] = value;
-        if (out->dbias_sigma)
-            out->dbias_sigma[n] =
+        if (out->dbias.value)
+            out->dbias.value[n] = value;
+        if (out->dbias.sigma)
+            out->dbias.sigma[n] =
                 read ? sqrt(x->bias_sums[VARIANCE][n] + sum * sum + THIRD * cast * cast) : 0.0;
-        if (out->dbias_bound)
-            out->dbias_bound[n] = read ? x->bias_sums[BOUND][n] + sum * sqrt_n + cast : 0.0;
+        if (out->dbias.bound)
+            out->dbias.bound[n] = read ? x->bias_sums[BOUND][n] + sum * sqrt_n + cast : 0.0;
     }
 }

@@ -335,13 +335,13 @@ static void finish_head(const fref__backward *x, const total *group, const fref_
     }
 }
 
-/* The destinations of a finished gradient; each may be NULL. */
+/* Where a finished gradient goes. */
 typedef struct destination {
-    double *value, *sigma, *bound, *nu, *neff;
+    const fref_answer *out;
     int64_t key; /* the first, counted over batches and heads */
     int64_t dim, ld;
     const fref__precision *type;
-    fref__amax *amax; /* NULL: not wanted */
+    fref__amax *amax; /* read if out->amax is wanted */
     double z;
 } destination;
 
@@ -350,35 +350,35 @@ static void write_freedom(const destination *to, const total *group, int64_t j,
 {
     bool live = group->read[j];
     double neff = fref__effective_number(&group->weights[j]);
-    if (to->neff)
-        to->neff[to->key + j] = live ? neff : 0.0;
-    if (to->nu)
-        to->nu[to->key + j] =
+    if (to->out->neff)
+        to->out->neff[to->key + j] = live ? neff : 0.0;
+    if (to->out->nu)
+        to->out->nu[to->key + j] =
             live ? fref__degrees_of_freedom(all, neff, group->channels, to->dim) : 0.0;
 }
 
 static void write_keys(const destination *to, const total *group, int64_t keys)
 {
-    bool judged = to->sigma || to->bound || to->nu || to->amax;
+    bool judged = fref_has_errors(to->out);
     for (int64_t j = 0; j < keys; j++) {
         bool live = group->read[j];
         fref__row_variance all = { 0 };
         for (int64_t c = 0; c < to->dim; c++) {
             int64_t from = j * to->ld + c, at = (to->key + j) * to->dim + c;
             double value = fref__clamped(group->value[from], to->type->max);
-            if (to->value)
-                to->value[at] = live ? value : 0.0;
+            if (to->out->value)
+                to->out->value[at] = live ? value : 0.0;
             if (!judged)
                 continue;
             double cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
             double variance = group->variance[from] + group->flushed[from] * group->flushed[from];
             all.single += variance;
             all.cast += THIRD * cast * cast;
-            if (to->sigma)
-                to->sigma[at] = live ? sqrt(variance + THIRD * cast * cast) : 0.0;
-            if (to->bound)
-                to->bound[at] = live ? group->bound[from] + cast : 0.0;
-            if (to->amax && live)
+            if (to->out->sigma)
+                to->out->sigma[at] = live ? sqrt(variance + THIRD * cast * cast) : 0.0;
+            if (to->out->bound)
+                to->out->bound[at] = live ? group->bound[from] + cast : 0.0;
+            if (to->out->amax && live)
                 fref__amax_take(to->amax, fabs(group->value[from]),
                                 fmin(group->bound[from], to->z * sqrt(variance)));
         }
@@ -436,16 +436,12 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
         if ((h + 1) % s->group_k == 0) {
             finish_weights(&t->total_k, weighed_k, count);
             const destination to = {
-                .value = out->dk,
-                .sigma = out->dk_sigma,
-                .bound = out->dk_bound,
-                .nu = out->dk_nu,
-                .neff = out->dk_neff,
+                .out = &out->dk,
                 .key = (head.b * p->heads_k + head.h / s->group_k) * s->keys.count + keys.first,
                 .dim = p->dim_qk,
                 .ld = s->ld_qk,
                 .type = &x->to_k,
-                .amax = out->amax_dk ? &amax[FREF__AMAX_DK] : NULL,
+                .amax = &amax[FREF__AMAX_DK],
                 .z = x->z_dk
             };
             write_keys(&to, &t->total_k, count);
@@ -453,16 +449,12 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
         if ((h + 1) % s->group_v == 0) {
             finish_weights(&t->total_v, weighed_v, count);
             const destination to = {
-                .value = out->dv,
-                .sigma = out->dv_sigma,
-                .bound = out->dv_bound,
-                .nu = out->dv_nu,
-                .neff = out->dv_neff,
+                .out = &out->dv,
                 .key = (head.b * p->heads_v + head.h / s->group_v) * s->keys.count + keys.first,
                 .dim = p->dim_v,
                 .ld = s->ld_v,
                 .type = &x->to_v,
-                .amax = out->amax_dv ? &amax[FREF__AMAX_DV] : NULL,
+                .amax = &amax[FREF__AMAX_DV],
                 .z = x->z_dv
             };
             write_keys(&to, &t->total_v, count);
@@ -485,7 +477,7 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
 {
     const fref__shape *s = x->shape;
     const fref_backward_out *out = x->out;
-    if (!x->judged && !out->dk && !out->dv && !out->dk_neff && !out->dv_neff)
+    if (!fref_is_wanted(&out->dk) && !fref_is_wanted(&out->dv))
         return 0;
     scratch none = { 0 };
     int64_t size = cut_scratch(&none, NULL, x);

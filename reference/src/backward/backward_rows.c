@@ -290,8 +290,8 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         int64_t at = r * x->shape->ld_qk + c;
         double exact = dead ? 0.0 : x->gamma_ds * p->scale * t->sums.value[at],
                dq = fref__clamped(exact, x->to_q.max);
-        if (x->out->dq)
-            x->out->dq[row + c] = dq;
+        if (x->out->dq.value)
+            x->out->dq.value[row + c] = dq;
         if (!judged)
             continue;
         double lost = scale * t->sums.flushed[at],
@@ -307,21 +307,21 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         all.whole += whole;
         double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n +
                        sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
-        if (x->out->dq_sigma)
-            x->out->dq_sigma[row + c] = dead ? 0.0 : sqrt(variance) + f->eo * mean_key;
-        if (x->out->dq_bound)
-            x->out->dq_bound[row + c] = dead ? 0.0 : bound + last_cast;
-        if (x->out->amax_dq && !dead)
+        if (x->out->dq.sigma)
+            x->out->dq.sigma[row + c] = dead ? 0.0 : sqrt(variance) + f->eo * mean_key;
+        if (x->out->dq.bound)
+            x->out->dq.bound[row + c] = dead ? 0.0 : bound + last_cast;
+        if (x->out->dq.amax && !dead)
             fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DQ],
                             fabs(exact),
                             fmin(bound, x->z_dq * (sqrt(single + whole) + f->eo * mean_key)));
     }
     double neff = fref__effective_number(&t->keys[r]);
     int64_t at = row / p->dim_qk;
-    if (x->out->dq_neff)
-        x->out->dq_neff[at] = dead ? 0.0 : neff;
-    if (x->out->dq_nu) /* an error of O moves the whole row of dQ, whatever else does */
-        x->out->dq_nu[at] = dead ? 0.0
+    if (x->out->dq.neff)
+        x->out->dq.neff[at] = dead ? 0.0 : neff;
+    if (x->out->dq.nu) /* an error of O moves the whole row of dQ, whatever else does */
+        x->out->dq.nu[at] = dead ? 0.0
                             : x->rounding->own_o
                                 ? fref__degrees_of_freedom(&all, neff, head->channels_k, p->dim_qk)
                                 : 1.0;
@@ -392,8 +392,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     const fref__shape *s = x->shape;
     const fref_backward_out *out = x->out;
     fref__range keys = fref__keys_of_rows(head, i, rows);
-    bool judged = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq;
-    bool wanted = out->dq || judged || out->dq_neff || out->amax_dp;
+    bool judged = fref_has_errors(&out->dq), wanted = fref_is_wanted(&out->dq) || out->amax_dp;
     int64_t ld = fref__ld_entries(s), from = keys.first / FREF__LANES * FREF__LANES;
     if (wanted || x->measured || !x->plain)
         fref__dot_panels(t->s + from, ld, head->q + i * s->ld_qk, s->ld_qk, rows,

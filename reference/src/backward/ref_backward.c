@@ -17,38 +17,24 @@
 
 static bool wants_rows(const fref_backward_out *out)
 {
-    return out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff ||
-           out->amax_dp || out->amax_dq;
+    return fref_is_wanted(&out->dq) || out->amax_dp;
 }
 
 static bool wants_keys(const fref_backward_out *out)
 {
-    return out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff ||
-           out->amax_dk || out->dv || out->dv_sigma || out->dv_bound || out->dv_nu ||
-           out->dv_neff || out->amax_dv;
+    return fref_is_wanted(&out->dk) || fref_is_wanted(&out->dv);
 }
 
 static bool wants_judged_keys(const fref_backward_out *out)
 {
-    return out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu ||
-           out->dv_nu || out->amax_dk || out->amax_dv;
-}
-
-static bool wants_bias(const fref_backward_out *out)
-{
-    return out->dbias || out->dbias_sigma || out->dbias_bound;
-}
-
-static bool wants_freedom(const fref_backward_out *out)
-{
-    return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
+    return fref_has_errors(&out->dk) || fref_has_errors(&out->dv);
 }
 
 /* One piece of memory for the four sums, zero. */
 static bool start_bias(fref__backward *x)
 {
     const int64_t *dim = x->out->dbias_dim;
-    if (!wants_bias(x->out))
+    if (!fref_is_wanted(&x->out->dbias))
         return true;
     size_t count = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]);
     x->bias_sums[0] = calloc(4 * count + 1, sizeof *x->bias_sums[0]);
@@ -93,8 +79,8 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
                                     p->batch * p->heads_v * shape->keys.count * p->dim_v),
         .judged = wants_judged_keys(out),
         .freedom = inputs->freedom,
-        .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp ||
-                    wants_judged_keys(out) || wants_bias(out),
+        .measured = fref_has_errors(&out->dq) || out->amax_dp || wants_judged_keys(out) ||
+                    fref_is_wanted(&out->dbias),
         .scored = fref__is_scored(p),
         .plain = is_plain(p, r),
     };
@@ -102,8 +88,8 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
 
 static void write_amax(const fref__backward *x)
 {
-    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->amax_dq, x->out->amax_dk,
-                                           x->out->amax_dv };
+    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->dq.amax, x->out->dk.amax,
+                                           x->out->dv.amax };
     for (int n = 0; n < FREF__AMAX_COUNT; n++)
         fref__amax_write(to[n], x->amax + n, FREF__AMAX_COUNT, omp_get_max_threads());
 }
@@ -113,7 +99,8 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
                const fref_backward_out *out)
 {
     fref__slab slab;
-    inputs->freedom = wants_freedom(out);
+    inputs->freedom =
+        fref_has_freedom(&out->dq) || fref_has_freedom(&out->dk) || fref_has_freedom(&out->dv);
     inputs->entries = wants_rows(out) && wants_keys(out) && is_plain(shape->problem, rounding);
     if (fref__slab_create(&slab, shape, inputs) != 0)
         return ENOMEM;
@@ -145,19 +132,10 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
 static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_rounding *rounding,
                        const fref_backward_out *out)
 {
-    const fref_backward_out of_rows = { .dq = out->dq,
-                                        .dq_sigma = out->dq_sigma,
-                                        .dq_bound = out->dq_bound,
-                                        .dq_nu = out->dq_nu,
-                                        .dq_neff = out->dq_neff,
-                                        .amax_dp = out->amax_dp,
-                                        .amax_dq = out->amax_dq };
-    fref_backward_out of_keys = *out, of_bias = { .dbias = out->dbias,
-                                                  .dbias_sigma = out->dbias_sigma,
-                                                  .dbias_bound = out->dbias_bound };
-    of_keys.dq = of_keys.dq_sigma = of_keys.dq_bound = of_keys.dq_nu = of_keys.dq_neff =
-        of_keys.amax_dp = of_keys.amax_dq = NULL;
-    of_keys.dbias = of_keys.dbias_sigma = of_keys.dbias_bound = NULL;
+    const fref_backward_out of_rows = { .dq = out->dq, .amax_dp = out->amax_dp };
+    fref_backward_out of_keys = *out, of_bias = { .dbias = out->dbias };
+    of_keys.dq = of_keys.dbias = (fref_answer){ 0 };
+    of_keys.amax_dp = NULL;
     memcpy(of_bias.dbias_dim, out->dbias_dim, sizeof of_bias.dbias_dim);
     const fref__list rows = fref__sample(p->row_sample, p->row_count, p->rows),
                      keys = fref__sample(p->key_sample, p->key_count, p->keys);
@@ -169,7 +147,7 @@ static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_r
         status = run(&by_row, inputs, rounding, &of_rows);
     if (status == 0 && wants_keys(out))
         status = run(&by_key, inputs, rounding, &of_keys);
-    if (status == 0 && wants_bias(out))
+    if (status == 0 && fref_is_wanted(&out->dbias))
         status = run(&whole, inputs, rounding, &of_bias);
     return status;
 }

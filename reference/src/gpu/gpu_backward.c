@@ -10,17 +10,14 @@ typedef struct wanted {
 
 static wanted wanted_of(const fref_backward_out *out)
 {
-    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu ||
-                           out->dq_neff || out->amax_dq || out->amax_dp,
-                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu ||
-                           out->dk_neff || out->amax_dk,
-                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu ||
-                           out->dv_neff || out->amax_dv,
-                     .bias = out->dbias || out->dbias_sigma || out->dbias_bound,
+    return (wanted){ .dq = fref_is_wanted(&out->dq) || out->amax_dp,
+                     .dk = fref_is_wanted(&out->dk),
+                     .dv = fref_is_wanted(&out->dv),
+                     .bias = fref_is_wanted(&out->dbias),
                      .sink = out->dsink || out->dsink_bound,
                      .largest_ds = out->amax_dp,
-                     .freedom_of_rows = out->dq_nu || out->dq_neff,
-                     .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
+                     .freedom_of_rows = fref_has_freedom(&out->dq),
+                     .freedom_of_keys = fref_has_freedom(&out->dk) || fref_has_freedom(&out->dv) };
 }
 
 /* Sums of one gradient, of `padded` rows or keys of each head of the slice: value, magnitude,
@@ -284,11 +281,11 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
                                   problem->batch * problem->heads_k * keys * problem->dim_qk);
     c->z_dv = fref__z_of_gradient(rounding, FREF_GRADIENT_V,
                                   problem->batch * problem->heads_v * keys * problem->dim_v);
-    double *const largest[] = { out->amax_dp, out->amax_dq, out->amax_dk, out->amax_dv };
+    double *const largest[] = { out->amax_dp, out->dq.amax, out->dk.amax, out->dv.amax };
     for (int i = 0; i < 4; i++)
         fref__run_amax(&run, largest[i]);
-    x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
-    x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);
+    x.k = make_of_keys(&run, x.wanted.dk, 0, fref_has_freedom(&out->dk));
+    x.v = make_of_keys(&run, x.wanted.dv, 1, fref_has_freedom(&out->dv));
     if (x.wanted.bias)
         start_bias(&run);
     all_slices(&run, &x);

@@ -36,9 +36,8 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
 static void forward_slice(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_errors = c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu ||
-                              c->forward.o_neff || c->forward.amax_o;
-    const bool wants_o = c->forward.o || wants_errors;
+    const bool wants_errors = fref_has_errors(&c->forward.o) || c->forward.o.neff;
+    const bool wants_o = c->forward.o.value || wants_errors;
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
     const fref__kernel sum = wants_errors ? FREF__kernel_sum_forward : FREF__kernel_sum_values;
     c->keeps_scores = !wants_errors;
@@ -46,7 +45,7 @@ static void forward_slice(fref__run *run, int64_t bytes_of_head)
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
     if (wants_o)
         sums_of_rows(run, c->ld_v, wants_errors ? 4 : 1);
-    if (c->forward.o_nu)
+    if (c->forward.o.nu)
         c->channels[3] = fref__run_doubles(run, FREF__CHANNELS, c->heads_v);
     fref__run_relate(run);
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
@@ -74,11 +73,11 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->k = *k;
     c->v = *v;
     c->forward = *out;
-    c->freedom = out->o_nu || out->o_neff;
+    c->freedom = fref_has_freedom(&out->o);
     share_keys(&run);
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__z_of(run.heads * c->rows * problem->dim_v);
-    fref__run_amax(&run, out->amax_o);
+    fref__run_amax(&run, out->o.amax);
     fref__run_amax(&run, out->amax_s);
     const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + 5 * c->parts * c->ld_v + 32) +
                                    c->keys_padded * (c->ld_qk + c->ld_v)) *

@@ -6,7 +6,7 @@
 
 void answers_at(answers *a, double *memory)
 {
-#define PLACE(out, member, count)                                                                  \
+#define PLACE(out, member, name, count)                                                            \
     a->out.member = memory;                                                                        \
     memory += a->count;
     ANSWER_LIST(PLACE)
@@ -30,7 +30,7 @@ void answers_create(answers *a, const data *d, const fref_rounding *rounding)
     a->count_dbias = d->dbias_dim[0] * d->dbias_dim[1] * d->dbias_dim[2] * d->dbias_dim[3];
     memcpy(a->g.dbias_dim, d->dbias_dim, sizeof a->g.dbias_dim);
     int64_t total = 0;
-#define ADD(out, member, count) total += a->count;
+#define ADD(out, member, name, count) total += a->count;
     ANSWER_LIST(ADD)
 #undef ADD
     a->bytes = (size_t)total * sizeof(double);

@@ -4,19 +4,24 @@
 
 #include "problems.h"
 
-/* X(out, member, count): every answer, in the order of their memory. */
+/* X(out, member, name, count): every answer, in the order of their memory. */
 /* clang-format off */
-#define ANSWER_LIST(X)                                                                             \
-    X(f, o, count_o) X(f, o_sigma, count_o) X(f, o_bound, count_o) X(f, lse, rows)                 \
-    X(f, lse_tau, rows) X(f, max, rows) X(f, max_tau, rows) X(f, sum_exp, rows) X(f, o_nu, rows)   \
-    X(f, o_neff, rows) X(f, amax_s, three) X(f, amax_o, three)                                     \
-    X(g, dq, count_dq) X(g, dq_sigma, count_dq) X(g, dq_bound, count_dq)                           \
-    X(g, dk, count_dk) X(g, dk_sigma, count_dk) X(g, dk_bound, count_dk)                           \
-    X(g, dv, count_dv) X(g, dv_sigma, count_dv) X(g, dv_bound, count_dv)                           \
-    X(g, dbias, count_dbias) X(g, dbias_sigma, count_dbias) X(g, dbias_bound, count_dbias)         \
-    X(g, dq_nu, rows) X(g, dq_neff, rows) X(g, dk_nu, lines_k) X(g, dk_neff, lines_k)              \
-    X(g, dv_nu, lines_v) X(g, dv_neff, lines_v) X(g, dsink, heads) X(g, dsink_bound, heads)        \
-    X(g, amax_dp, three) X(g, amax_dq, three) X(g, amax_dk, three) X(g, amax_dv, three)
+#define ANSWER_LIST(X)                                                                            \
+    X(f, o.value, o, count_o) X(f, o.sigma, o_sigma, count_o) X(f, o.bound, o_bound, count_o)     \
+    X(f, lse, lse, rows) X(f, lse_tau, lse_tau, rows) X(f, max, max, rows)                        \
+    X(f, max_tau, max_tau, rows) X(f, sum_exp, sum_exp, rows) X(f, o.nu, o_nu, rows)              \
+    X(f, o.neff, o_neff, rows) X(f, amax_s, amax_s, three) X(f, o.amax, amax_o, three)            \
+    X(g, dq.value, dq, count_dq) X(g, dq.sigma, dq_sigma, count_dq)                               \
+    X(g, dq.bound, dq_bound, count_dq) X(g, dk.value, dk, count_dk)                               \
+    X(g, dk.sigma, dk_sigma, count_dk) X(g, dk.bound, dk_bound, count_dk)                         \
+    X(g, dv.value, dv, count_dv) X(g, dv.sigma, dv_sigma, count_dv)                               \
+    X(g, dv.bound, dv_bound, count_dv) X(g, dbias.value, dbias, count_dbias)                      \
+    X(g, dbias.sigma, dbias_sigma, count_dbias) X(g, dbias.bound, dbias_bound, count_dbias)       \
+    X(g, dq.nu, dq_nu, rows) X(g, dq.neff, dq_neff, rows) X(g, dk.nu, dk_nu, lines_k)             \
+    X(g, dk.neff, dk_neff, lines_k) X(g, dv.nu, dv_nu, lines_v)                                   \
+    X(g, dv.neff, dv_neff, lines_v) X(g, dsink, dsink, heads)                                     \
+    X(g, dsink_bound, dsink_bound, heads) X(g, amax_dp, amax_dp, three)                           \
+    X(g, dq.amax, amax_dq, three) X(g, dk.amax, amax_dk, three) X(g, dv.amax, amax_dv, three)
 /* clang-format on */
 
 typedef struct answers {

@@ -317,7 +317,7 @@ void data_answer(data *d)
     fref_rounding rounding = fref_rounding_of(d->type, d->type);
     if (!o || !lse ||
         fref_forward(p, &d->q, &d->k, &d->v, &rounding,
-                     &(fref_forward_out){ .o = o, .lse = lse }) != 0)
+                     &(fref_forward_out){ .o.value = o, .lse = lse }) != 0)
         abort();
     size_t row = 0;
     for (int64_t b = 0; b < p->batch; b++)

@@ -99,11 +99,6 @@ bool facts_big_expects(const facts_problem *p, facts_tensor_id id, facts_row_exp
  * --------------------------------------------------------------------------------------------------------------
  */
 
-/* Arrays of answers: of `dim` channels, and of one number a row. A NULL array is not wanted. */
-typedef struct arrays {
-    double *wide[3], *single[7];
-} arrays;
-
 /* The problem of these answers. */
 typedef struct sampled_rows {
     int64_t heads, rows, dim;
@@ -124,12 +119,13 @@ static void spread_array(double *array, const sampled_rows *x, int64_t dim)
     }
 }
 
-static void spread(arrays of, sampled_rows x)
+static void spread(const fref_answer *a, sampled_rows x)
 {
+    double *const wide[] = { a->value, a->sigma, a->bound }, *const single[] = { a->nu, a->neff };
     for (int i = 0; i < 3; i++)
-        spread_array(of.wide[i], &x, x.dim);
-    for (int i = 0; i < 7; i++)
-        spread_array(of.single[i], &x, 1);
+        spread_array(wide[i], &x, x.dim);
+    for (int i = 0; i < 2; i++)
+        spread_array(single[i], &x, 1);
 }
 
 static int sampled_forward(const facts_problem *p, const fref_problem *asked,
@@ -142,14 +138,16 @@ static int sampled_forward(const facts_problem *p, const fref_problem *asked,
     int64_t count = 0, *row = facts_big_sample(p, false, &count);
     sampled.row_sample = row;
     sampled.row_count = count;
-    s.amax_s = s.amax_o = NULL; /* of every row, not of the sample */
+    s.amax_s = s.o.amax = NULL; /* of every row, not of the sample */
     int status = row ? fref_forward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K],
                                     &t[FACTS_TENSOR_V], rounding, &s)
                      : ENOMEM;
+    const sampled_rows at = { ask->batch * ask->heads_q, ask->seq_q, ask->dim_v, row, count };
+    double *const single[] = { s.lse, s.lse_tau, s.max, s.max_tau, s.sum_exp };
     if (status == 0)
-        spread((arrays){ { s.o, s.o_sigma, s.o_bound },
-                         { s.lse, s.lse_tau, s.max, s.max_tau, s.sum_exp, s.o_nu, s.o_neff } },
-               (sampled_rows){ ask->batch * ask->heads_q, ask->seq_q, ask->dim_v, row, count });
+        spread(&s.o, at);
+    for (int i = 0; status == 0 && i < 5; i++)
+        spread_array(single[i], &at, 1);
     free(row);
     return status;
 }
@@ -167,20 +165,19 @@ static int sampled_backward(const facts_problem *p, const fref_problem *asked,
     sampled.row_count = rows;
     sampled.key_sample = key;
     sampled.key_count = keys;
-    s.dbias = s.dbias_sigma = s.dbias_bound = s.dsink = s.dsink_bound =
-        NULL; /* sums over every row */
-    s.amax_dp = s.amax_dq = s.amax_dk = s.amax_dv = NULL;
+    s.dbias = (fref_answer){ 0 }; /* sums over every row */
+    s.dsink = s.dsink_bound = s.amax_dp = s.dq.amax = s.dk.amax = s.dv.amax = NULL;
     int status = row && key
                      ? fref_backward(&sampled, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K],
                                      &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS],
                                      &t[FACTS_TENSOR_DO], rounding, &s)
                      : ENOMEM;
     if (status == 0) {
-        spread((arrays){ { s.dq, s.dq_sigma, s.dq_bound }, { s.dq_nu, s.dq_neff } },
+        spread(&s.dq,
                (sampled_rows){ ask->batch * ask->heads_q, ask->seq_q, ask->dim_qk, row, rows });
-        spread((arrays){ { s.dk, s.dk_sigma, s.dk_bound }, { s.dk_nu, s.dk_neff } },
+        spread(&s.dk,
                (sampled_rows){ ask->batch * ask->heads_k, ask->seq_kv, ask->dim_qk, key, keys });
-        spread((arrays){ { s.dv, s.dv_sigma, s.dv_bound }, { s.dv_nu, s.dv_neff } },
+        spread(&s.dv,
                (sampled_rows){ ask->batch * ask->heads_v, ask->seq_kv, ask->dim_v, key, keys });
     }
     free(row);

@@ -44,7 +44,7 @@ void facts_expect_arrays_forward(const facts_expectation *e, const facts_problem
 {
     (void)p;
     out->amax_s = e->array[FACTS_ARRAY_AMAX_S];
-    out->amax_o = e->array[FACTS_ARRAY_AMAX_O];
+    out->o.amax = e->array[FACTS_ARRAY_AMAX_O];
 }
 
 void facts_expect_arrays_backward(const facts_expectation *e, const facts_problem *p,
@@ -52,9 +52,9 @@ void facts_expect_arrays_backward(const facts_expectation *e, const facts_proble
 {
     double *dsink = e->array[FACTS_ARRAY_DSINK];
     out->amax_dp = e->array[FACTS_ARRAY_AMAX_DP];
-    out->amax_dq = e->array[FACTS_ARRAY_AMAX_DQ];
-    out->amax_dk = e->array[FACTS_ARRAY_AMAX_DK];
-    out->amax_dv = e->array[FACTS_ARRAY_AMAX_DV];
+    out->dq.amax = e->array[FACTS_ARRAY_AMAX_DQ];
+    out->dk.amax = e->array[FACTS_ARRAY_AMAX_DK];
+    out->dv.amax = e->array[FACTS_ARRAY_AMAX_DV];
     out->dsink = dsink;
     out->dsink_bound = dsink ? dsink + p->ask.heads_q : NULL;
 }

@@ -46,6 +46,11 @@ static void full_dim(const facts_problem *p, facts_tensor_id id, int64_t dim[4])
     memcpy(dim, p->tensor[input[id]].dim, 4 * sizeof *dim);
 }
 
+static fref_answer arrays_of(const facts_answer *a)
+{
+    return (fref_answer){ a->want, a->sigma, a->bound, a->nu, a->neff, NULL };
+}
+
 static int64_t count_of(const int64_t dim[4])
 {
     return dim[0] * dim[1] * dim[2] * dim[3];
@@ -76,27 +81,12 @@ static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, f
     }
     g->to = *to;
     fref_backward_out *r = &out->out;
-    struct {
-        double **want, **sigma, **bound, **nu, **neff;
-    } part = { &r->dbias, &r->dbias_sigma, &r->dbias_bound, NULL, NULL };
-    if (id == FACTS_TENSOR_DQ)
-        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound,
-        part.nu = &r->dq_nu, part.neff = &r->dq_neff;
-    else if (id == FACTS_TENSOR_DK)
-        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound,
-        part.nu = &r->dk_nu, part.neff = &r->dk_neff;
-    else if (id == FACTS_TENSOR_DV)
-        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound,
-        part.nu = &r->dv_nu, part.neff = &r->dv_neff;
-    else
+    if (id == FACTS_TENSOR_DBIAS)
         memcpy(r->dbias_dim, g->dim, sizeof r->dbias_dim);
-    if (part.nu) {
-        *part.nu = where.nu;
-        *part.neff = where.neff;
-    }
-    *part.want = where.want;
-    *part.sigma = where.sigma;
-    *part.bound = where.bound;
+    *(id == FACTS_TENSOR_DQ   ? &r->dq
+      : id == FACTS_TENSOR_DK ? &r->dk
+      : id == FACTS_TENSOR_DV ? &r->dv
+                              : &r->dbias) = arrays_of(&where);
     return true;
 }
 
@@ -228,56 +218,51 @@ static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p,
 /* One answer: its array, the sum that is computed, and the part of the tripled channels that it is.
  */
 typedef struct answer {
-    double *out[3], *wide[3]; /* value, sigma, bound */
-    double *nu, *amax;
+    const fref_answer *out;
+    fref_answer *wide; /* value, sigma and bound are owned */
     facts_tensor_id id;
     int part;
 } answer;
 
-static bool make_wide(answer *a, const facts_problem *p)
+static bool make_wide(const answer *a, const facts_problem *p)
 {
     const int64_t *dim = p->tensor[a->id].dim;
-    const size_t count = (size_t)(dim[0] * dim[1] * dim[2] * dim[3] * PARTS) + 1;
-    for (int n = 0; n < 3; n++) {
-        bool wanted = a->out[n] || (a->amax && n != 1);
-        a->wide[n] = wanted ? malloc(count * sizeof *a->wide[n]) : NULL;
-        if (wanted && !a->wide[n])
-            return false;
-    }
-    return true;
+    const size_t bytes = ((size_t)(dim[0] * dim[1] * dim[2] * dim[3] * PARTS) + 1) * sizeof(double);
+    const fref_answer *out = a->out;
+    fref_answer *wide = a->wide;
+    *wide = (fref_answer){ .value = out->value || out->amax ? malloc(bytes) : NULL,
+                           .sigma = out->sigma ? malloc(bytes) : NULL,
+                           .bound = out->bound || out->amax ? malloc(bytes) : NULL,
+                           .nu = out->nu,
+                           .neff = out->neff };
+    return (wide->value || !(out->value || out->amax)) && (wide->sigma || !out->sigma) &&
+           (wide->bound || !(out->bound || out->amax));
 }
 
 /* The wanted part; the errors of a row are of that many channels. */
 static void take(const answer *a, const facts_problem *p)
 {
     const int64_t *dim = p->tensor[a->id].dim, rows = dim[0] * dim[1] * dim[2];
+    double *const to[] = { a->out->value, a->out->sigma, a->out->bound },
+                  *const wide[] = { a->wide->value, a->wide->sigma, a->wide->bound },
+                  *nu = a->out->nu;
     double largest[3] = { 0.0, 0.0, 0.0 };
     for (int64_t row = 0; row < rows; row++) {
-        const int64_t from = (row * PARTS + a->part) * dim[3], to = row * dim[3];
+        const int64_t from = (row * PARTS + a->part) * dim[3];
         for (int n = 0; n < 3; n++)
-            if (a->out[n])
-                memcpy(a->out[n] + to, a->wide[n] + from, (size_t)dim[3] * sizeof(double));
-        if (a->nu)
-            a->nu[row] = fmax(a->nu[row] / PARTS, a->nu[row] > 0.0 ? 1.0 : 0.0);
-        for (int64_t c = 0; a->amax && c < dim[3]; c++) {
-            const double size = fabs(a->wide[0][from + c]), bound = a->wide[2][from + c];
+            if (to[n])
+                memcpy(to[n] + row * dim[3], wide[n] + from, (size_t)dim[3] * sizeof(double));
+        if (nu)
+            nu[row] = fmax(nu[row] / PARTS, nu[row] > 0.0 ? 1.0 : 0.0);
+        for (int64_t c = 0; a->out->amax && c < dim[3]; c++) {
+            const double size = fabs(wide[0][from + c]), bound = wide[2][from + c];
             largest[0] = fmax(largest[0], size);
             largest[1] = fmax(largest[1], size - bound);
             largest[2] = fmax(largest[2], size + bound);
         }
     }
-    if (a->amax)
-        memcpy(a->amax, largest, sizeof largest);
-}
-
-static fref_backward_out widened(const fref_backward_out *out, const answer at[3])
-{
-    fref_backward_out wide = *out;
-    wide.dq = at[0].wide[0], wide.dq_sigma = at[0].wide[1], wide.dq_bound = at[0].wide[2];
-    wide.dk = at[1].wide[0], wide.dk_sigma = at[1].wide[1], wide.dk_bound = at[1].wide[2];
-    wide.dv = at[2].wide[0], wide.dv_sigma = at[2].wide[1], wide.dv_bound = at[2].wide[2];
-    wide.amax_dq = wide.amax_dk = wide.amax_dv = NULL;
-    return wide;
+    if (a->out->amax)
+        memcpy(a->out->amax, largest, sizeof largest);
 }
 
 /* As fref_backward, for whole->tensor with the copies. Returns 0; ENOMEM. */
@@ -294,26 +279,12 @@ static int facts_blocks_backward(const facts_whole *w, const facts_problem *p,
                              { .part = { none, FACTS_TENSOR_O, none } },
                              { .part = { FACTS_TENSOR_DO, FACTS_TENSOR_DO_16,
                                          FACTS_TENSOR_DO_T } } };
-    answer answers[3] = {
-        { { out->dq, out->dq_sigma, out->dq_bound },
-          { NULL },
-          out->dq_nu,
-          out->amax_dq,
-          FACTS_TENSOR_DQ,
-          1 },
-        { { out->dk, out->dk_sigma, out->dk_bound },
-          { NULL },
-          out->dk_nu,
-          out->amax_dk,
-          FACTS_TENSOR_DK,
-          2 },
-        { { out->dv, out->dv_sigma, out->dv_bound },
-          { NULL },
-          out->dv_nu,
-          out->amax_dv,
-          FACTS_TENSOR_DV,
-          2 },
-    };
+    fref_backward_out to = *out;
+    const answer answers[3] = { { &out->dq, &to.dq, FACTS_TENSOR_DQ, 1 },
+                                { &out->dk, &to.dk, FACTS_TENSOR_DK, 2 },
+                                { &out->dv, &to.dv, FACTS_TENSOR_DV, 2 } };
+    for (int i = 0; i < 3; i++)
+        answers[i].wide->value = answers[i].wide->sigma = answers[i].wide->bound = NULL;
     bool good = true;
     for (int i = 0; i < JOINTS && good; i++)
         good = make_joint(&joints[i], w, p, like[i]);
@@ -323,7 +294,6 @@ static int facts_blocks_backward(const facts_whole *w, const facts_problem *p,
     if (good) {
         fref_problem wide = w->problem;
         fref_rounding coarse = *rounding;
-        const fref_backward_out to = widened(out, answers);
         wide.dim_qk *= PARTS;
         wide.dim_v *= PARTS;
         coarse.ds = FREF_E5M2;
@@ -336,8 +306,9 @@ static int facts_blocks_backward(const facts_whole *w, const facts_problem *p,
     for (int i = 0; i < 3; i++) {
         if (status == 0)
             take(&answers[i], p);
-        for (int n = 0; n < 3; n++)
-            free(answers[i].wide[n]);
+        free(answers[i].wide->value);
+        free(answers[i].wide->sigma);
+        free(answers[i].wide->bound);
     }
     for (int i = 0; i < JOINTS; i++)
         free(joints[i].data);
@@ -549,7 +520,6 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     for (facts_tensor_id id = FACTS_TENSOR_STATS; ok && id <= FACTS_TENSOR_SUM_EXP; id++)
         if (p->tensor[id].present)
             ok = make_answer(out, p, id, false, cudnn_version);
-    const facts_answer *o = &out->answer[FACTS_TENSOR_O];
     facts_answer lse = out->answer[FACTS_TENSOR_STATS], max = out->answer[FACTS_TENSOR_MAX],
                  own_lse = { 0 }, own_max = { 0 };
     const facts_tensor *sum = &p->tensor[FACTS_TENSOR_SUM_EXP];
@@ -565,11 +535,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     }
     int status = ENOMEM;
     if (ok) {
-        fref_forward_out answers = { .o = o->want,
-                                     .o_sigma = o->sigma,
-                                     .o_bound = o->bound,
-                                     .o_nu = o->nu,
-                                     .o_neff = o->neff,
+        fref_forward_out answers = { .o = arrays_of(&out->answer[FACTS_TENSOR_O]),
                                      .lse = lse.want,
                                      .lse_tau = lse.bound,
                                      .max = max.want,
@@ -614,7 +580,7 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
     int status = ENOMEM;
     if (make_elements(&o.want, o.at, &p->tensor[FACTS_TENSOR_O]) &&
         make_elements(&lse.want, lse.at, &p->tensor[FACTS_TENSOR_STATS])) {
-        fref_forward_out answers = { .o = o.want, .lse = lse.want };
+        fref_forward_out answers = { .o.value = o.want, .lse = lse.want };
         status = run_forward(p, in, &answers, false);
     }
     if (status == 0)
@@ -687,21 +653,21 @@ static double *parts_of(const facts_gradients *gradients, facts_tensor_id id)
 
 static int turn_back(const facts_problem *p, const facts_gradients *gradients)
 {
-    const fref_backward_out *out = &gradients->out;
     const struct {
         facts_tensor_id id;
         facts_array_id angles;
-        double *want, *sigma, *bound;
-    } turned[] = { { FACTS_TENSOR_DQ, FACTS_ARRAY_ROPE_Q, out->dq, out->dq_sigma, out->dq_bound },
-                   { FACTS_TENSOR_DK, FACTS_ARRAY_ROPE_K, out->dk, out->dk_sigma, out->dk_bound } };
+        const fref_answer *to;
+    } turned[] = { { FACTS_TENSOR_DQ, FACTS_ARRAY_ROPE_Q, &gradients->out.dq },
+                   { FACTS_TENSOR_DK, FACTS_ARRAY_ROPE_K, &gradients->out.dk } };
     for (size_t i = 0; p->ask.rope && i < sizeof turned / sizeof *turned; i++) {
         float *angles = malloc(facts_array_bytes(&p->array[turned[i].angles]) + 1);
         if (!angles)
             return ENOMEM;
         facts_array_fill(p, turned[i].angles, angles);
-        if (turned[i].want)
-            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma,
-                            turned[i].bound, parts_of(gradients, turned[i].id));
+        const fref_answer *to = turned[i].to;
+        if (to->value)
+            facts_rope_back(p, turned[i].id, angles, to->value, to->sigma, to->bound,
+                            parts_of(gradients, turned[i].id));
         free(angles);
     }
     return 0;

@@ -191,8 +191,8 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
         answers.sum_exp = answer(&c, out->sum_exp, rows);
     }
     answers.amax_s = answer(&c, out->amax_s, 3);
-    answers.amax_o = answer(&c, out->amax_o, 3);
-    const bool ahead = c.answered == 0 && !out->o_sigma; /* a backward's O and Stats */
+    answers.o.amax = answer(&c, out->o.amax, 3);
+    const bool ahead = c.answered == 0 && !out->o.sigma; /* a backward's O and Stats */
     if (c.status == 0)
         c.status =
             facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
@@ -216,9 +216,9 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
     answers.dsink_bound = answer(&c, out->dsink_bound, problem->heads_q);
     answers.amax_dp = answer(&c, out->amax_dp, 3);
-    answers.amax_dq = answer(&c, out->amax_dq, 3);
-    answers.amax_dk = answer(&c, out->amax_dk, 3);
-    answers.amax_dv = answer(&c, out->amax_dv, 3);
+    answers.dq.amax = answer(&c, out->dq.amax, 3);
+    answers.dk.amax = answer(&c, out->dk.amax, 3);
+    answers.dv.amax = answer(&c, out->dv.amax, 3);
     if (c.status == 0)
         c.status =
             facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
