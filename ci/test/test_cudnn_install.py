@@ -211,14 +211,13 @@ class Install(Folder):
 
     def test_it_ends_with_the_command_that_started_it_and_another_one_says_that_it_waits(self):
         """pip stands still: without the end of its command it would keep the lock."""
-        stands = {"PYTHONPATH": str(self.at / "bin")}
         self.put("bin/pip/__init__.py", "")
         self.put("bin/pip/__main__.py", "import time; time.sleep(60)")
         words = [sys.executable, self.script, "--cache", self.cache, SPEC]
         script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
         command = subprocess.Popen(
             [sys.executable, "-c", script, *words],
-            env={**os.environ, **self.from_folder, **stands},
+            env={**os.environ, **self.from_folder, "PYTHONPATH": str(self.at / "bin")},
             stderr=subprocess.DEVNULL,
         )
         while not list(self.cache.glob("install.*/requirements.txt")):
@@ -229,8 +228,7 @@ class Install(Folder):
         self.assertIn("another installation runs; waiting", other.stderr.readline())
         command.kill()
         command.wait()
-        other.communicate(timeout=40)  # less than pip would stand still
-        self.assertEqual(other.returncode, 0)
+        self.assertEqual(other.wait(40), 0)  # less than pip would stand still
         self.assertEqual(list(self.cache.glob("install.*/")), [])
         self.assertEqual(len(tree(self.cache)), 6)
 

@@ -101,8 +101,8 @@ class TheRowThatCounts(Merging):
 
     def test_rows_of_another_content_than_the_last_run_never_count(self):
         asked = CASE + " engine=all"
-        first = (run(targets=[{**PLAN, "content": "x"}]), row(case=asked, config=0))
-        first += (row("crash", case=asked, config=1),)
+        first = [run(targets=[{**PLAN, "content": "x"}]), row(case=asked, config=0)]
+        first.append(row("crash", case=asked, config=1))
         for started in ("2026-02-01", "2025-02-01"):  # the clock may be set back
             second = run("2", started=started, targets=[{**PLAN, "content": "y"}])
             refused = row("unsupported", case=asked, run_id="2")
@@ -138,10 +138,12 @@ class TheRowThatCounts(Merging):
                 )
                 for at, name, value in ((1, "1", "x"), (2, "2", "y"))
             ]
-            code, _, err = self.call("-o", self.at / "out", *parts)
+            code, _, err = self.call("--overwrite", "-o", self.at / "out", *parts)
             self.assertEqual(code, 2)
             self.assertIn(f"the runs 1 and 2 have different {said} under the name", err)
-            self.assertEqual(self.call("--force", "-o", self.at / "out", *parts)[0], 0)
+            self.assertEqual(
+                self.call("--force", "--overwrite", "-o", self.at / "out", *parts)[0], 0
+            )
             both = sides.Sides()
             both.read(parts[:1])
             both.read(parts[1:])
@@ -151,7 +153,6 @@ class TheRowThatCounts(Merging):
             else:
                 with self.assertRaisesRegex(sides.SidesError, "different descriptions"):
                     both.pair(slots)
-            (self.at / "out").unlink()
 
     def test_configurations_are_questions_of_their_own_only_with_engine_all(self):
         for case, count in ((CASE + " engine=all", 2), (CASE, 1)):
