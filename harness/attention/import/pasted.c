@@ -436,11 +436,11 @@ static bool add_hlo(facts_import *m, const char *text)
     tokens w = { .between = ' ' };
     int64_t result[4];
     long long of[4];
-    const char *call = strstr(text, target), *shape = strchr(text, '='),
+    const char *call = strstr(text, target), *wrote = strchr(text, '='),
                *scores = strstr(text, "\"intermediate_tensor_shape\"");
     scores = scores ? strstr(scores, "\"dimensions\"") : NULL;
-    const struct type_word *type = call && shape ? type_in(shape) : NULL;
-    if (!type || !scores || numbers_in(shape, result) != 4)
+    const struct type_word *type = call && wrote ? type_in(wrote) : NULL;
+    if (!type || !scores || numbers_in(wrote, result) != 4)
         return false;
     for (int i = 0; i < 4; i++) {
         char *end;
@@ -450,7 +450,7 @@ static bool add_hlo(facts_import *m, const char *text)
         of[i] = strtoll(digits, &end, 10);
         scores = end;
     }
-    const char *order = strchr(shape, '{'), *scale = strstr(text, "\"fmha_scale\":"),
+    const char *order = strchr(wrote, '{'), *scale = strstr(text, "\"fmha_scale\":"),
                *dropout = strstr(text, "\"dropout_rate\":");
     add(&w, "pass=%s dtype=%s b=%lld h=%lld s=%lld/%lld d=%lld",
         strstr(call, "Backward") ? "bwd" : "fwd", type->of_case, (long long)result[0],
