@@ -59,7 +59,7 @@ def struck(scene, place, fault, base, allowed=None):
 def joined(place, record):
     """The rows of a record that count, as the reports say."""
     out = place.path("joined.jsonl")
-    place.run(["facts", "merge", "-o", out, "--overwrite", place.path(record)])
+    place.run(["facts", "merge", "-o", out, "--overwrite", "--force", place.path(record)])
     return rows(out)[0]
 
 

@@ -58,5 +58,5 @@ def rules():
             "unless": [text for _, _, text in c.unless],
         }
         for c in reader.claims
-        if c.refuse
+        if c.refuse and c.kind != "order"  # nobody refuses by it
     ]

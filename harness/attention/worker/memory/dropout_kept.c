@@ -94,9 +94,10 @@ static void ask_dump(facts_problem *p)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         facts_tensor *t = &p->tensor[id];
+        const size_t bytes = facts_dtype_bytes(t->dtype);
         t->skew_bytes = 0;
-        if (t->present)
-            t->first -= t->first % (int64_t)(ALIGNED / facts_dtype_bytes(t->dtype));
+        if (t->present && bytes > 0)
+            t->first -= t->first % (int64_t)(ALIGNED / bytes);
     }
     const int64_t h = p->ask.heads_q, s = p->ask.seq_q, k = p->ask.seq_kv;
     p->ask.outputs |= FATTN_WANT_RNG_DUMP;
