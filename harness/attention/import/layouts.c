@@ -16,15 +16,14 @@
 /* A case against the graph that it was made of: sizes, types and outputs. */
 
 /* The tensors of a case that a graph names, with their words in stride=. */
-enum { FACTS_IMPORT_PLACED = 13 };
-typedef struct facts_import_placed {
+enum { PLACED = 13 };
+typedef struct placed_tensor {
     facts_import_role role;
     facts_tensor_id id;
     const char *word;
-} facts_import_placed;
-extern const facts_import_placed facts_import_placed_tensors[FACTS_IMPORT_PLACED];
+} placed_tensor;
 
-const facts_import_placed facts_import_placed_tensors[FACTS_IMPORT_PLACED] = {
+static const placed_tensor placed_tensors[PLACED] = {
     { FACTS_IMPORT_ROLE_Q, FACTS_TENSOR_Q, "q" },
     { FACTS_IMPORT_ROLE_K, FACTS_TENSOR_K, "k" },
     { FACTS_IMPORT_ROLE_V, FACTS_TENSOR_V, "v" },
@@ -435,8 +434,8 @@ static void check_backend(facts_import_notes *notes, const facts_import_attentio
 static bool facts_import_agree(facts_import_notes *notes, const facts_import_attention *a,
                                const facts_problem *p, facts_error *error)
 {
-    for (int i = 0; i < FACTS_IMPORT_PLACED; i++) {
-        const facts_import_placed *at = &facts_import_placed_tensors[i];
+    for (int i = 0; i < PLACED; i++) {
+        const placed_tensor *at = &placed_tensors[i];
         if (!a->has[at->role])
             continue;
         if (!agrees(&a->part[at->role], &p->tensor[at->id], at->word, error))
@@ -653,7 +652,7 @@ static bool try_case(shaping *s, facts_case *out, const char *text, facts_error 
     return facts_problem_resolve(s->problem, out, error) == FACTS_RESOLVED;
 }
 
-static bool fits(const shaping *s, const facts_import_placed *p)
+static bool fits(const shaping *s, const placed_tensor *p)
 {
     const facts_tensor *is = &s->problem->tensor[p->id];
     const facts_import_tensor *t = &s->a->part[p->role];
@@ -663,9 +662,8 @@ static bool fits(const shaping *s, const facts_import_placed *p)
 
 static bool fits_word(const shaping *s, const char *word)
 {
-    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
-        if (strcmp(facts_import_placed_tensors[i].word, word) == 0 &&
-            !fits(s, &facts_import_placed_tensors[i]))
+    for (int i = 0; i < PLACED; i++)
+        if (strcmp(placed_tensors[i].word, word) == 0 && !fits(s, &placed_tensors[i]))
             return false;
     return true;
 }
@@ -825,10 +823,9 @@ static void shape_sums(shaping *s)
 
 static bool refuse_strides(const shaping *s, const char *word, facts_error *error)
 {
-    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
-        if (strcmp(facts_import_placed_tensors[i].word, word) == 0 &&
-            s->a->has[facts_import_placed_tensors[i].role]) {
-            const facts_import_tensor *t = part(s, facts_import_placed_tensors[i].role);
+    for (int i = 0; i < PLACED; i++)
+        if (strcmp(placed_tensors[i].word, word) == 0 && s->a->has[placed_tensors[i].role]) {
+            const facts_import_tensor *t = part(s, placed_tensors[i].role);
             snprintf(error->text, sizeof error->text,
                      "no layout has %s with sizes %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
                      " and strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
@@ -850,9 +847,9 @@ static bool shape_outputs(shaping *s, facts_case *out, const char *text, facts_e
     bool gradients = fits_word(s, "dq") && fits_word(s, "dk") && fits_word(s, "dv");
     if (!gradients && (!shape_gradients(s) || !try_case(s, out, text, error)))
         return error->text[0] != '\0' ? false : refuse_strides(s, "dq", error);
-    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
-        if (!fits(s, &facts_import_placed_tensors[i]))
-            return refuse_strides(s, facts_import_placed_tensors[i].word, error);
+    for (int i = 0; i < PLACED; i++)
+        if (!fits(s, &placed_tensors[i]))
+            return refuse_strides(s, placed_tensors[i].word, error);
     return true;
 }
 
@@ -876,9 +873,9 @@ static bool shape(shaping *s, facts_case *out, const char *text, facts_error *er
         return false;
     if (s->gap_of_all == 0)
         return shape_outputs(s, out, text, error);
-    for (int i = 0; i < FACTS_IMPORT_PLACED; i++)
-        if (!fits(s, &facts_import_placed_tensors[i]))
-            return refuse_strides(s, facts_import_placed_tensors[i].word, error);
+    for (int i = 0; i < PLACED; i++)
+        if (!fits(s, &placed_tensors[i]))
+            return refuse_strides(s, placed_tensors[i].word, error);
     return true;
 }
 

@@ -11,8 +11,6 @@
 
 /* What makes a case of attention simpler (language/simpler.h). */
 
-extern const facts_simpler facts_simpler_attention;
-
 #define MOST_ENTRIES 64
 
 static const facts_size sizes[] = { { FACTS_KEY_B, 1, false },
@@ -190,7 +188,7 @@ static unsigned kernels(const facts_case *c)
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-const facts_simpler facts_simpler_attention = {
+static const facts_simpler simpler = {
     .engine = FACTS_KEY_ENGINE,
     .sizes = sizes,
     .size_count = COUNT(sizes),
@@ -247,7 +245,7 @@ const facts_language facts_attention_language = {
     .unfold = facts_unfold,
     .resolves = resolves,
     .unguard = unguard,
-    .simpler = &facts_simpler_attention,
+    .simpler = &simpler,
     .process_variable = FACTS_RESCALE,
     .process_key = FACTS_KEY_RESCALE,
 };
