@@ -1,15 +1,13 @@
 #include "content.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "build_parts.h"
+#include "digest.h"
 
 void facts_content_text(facts_content *content, const char *what, const char *text, size_t length)
 {
@@ -18,21 +16,9 @@ void facts_content_text(facts_content *content, const char *what, const char *te
 
 void facts_content_file(facts_content *content, const char *path)
 {
-    static char
-        bytes[4 << 20]; /* reads large blocks: few calls that may fail. One thread uses it. */
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    XXH3_state_t hash;
-    ssize_t n = -1;
-    XXH3_INITSTATE(&hash); /* the reset below reads the old seed */
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    XXH3_64bits_reset_withSeed(&hash, XXH3_64bits(name, strlen(name)));
-    while (file >= 0 && ((n = read(file, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
-        if (n > 0)
-            XXH3_64bits_update(&hash, bytes, (size_t)n);
-    if (file >= 0)
-        (void)close(file);
-    content->unknown |= n != 0;
-    content->sum += XXH3_64bits_digest(&hash);
+    facts_digest digest;
+    content->unknown |= !facts_digest_file(path, &digest);
+    content->sum += digest.xxh3;
 }
 
 static void add(void *to, const char *path)

@@ -1,5 +1,5 @@
-/* A hash of the files that decide an answer. It reads the bytes, because two files of equal name,
- * size and time may differ. */
+/* A hash of the files that decide an answer. It is of their bytes, because two files of equal name,
+ * size and time may differ (digest.h). */
 #ifndef FACTS_CONTENT_H
 #define FACTS_CONTENT_H
 
@@ -17,8 +17,7 @@ typedef struct facts_content {
 
 void facts_content_text(facts_content *content, const char *what, const char *text, size_t length);
 void facts_content_file(facts_content *content, const char *path);
-/* Adds every libcudnn*.so.9 of the build's folder, and its NVRTC with the builtins. A gigabyte in
- * memory takes 0.2 s. */
+/* Adds every libcudnn*.so.9 of the build's folder, and its NVRTC with the builtins. */
 void facts_content_build(facts_content *content, const facts_build *build);
 
 #endif

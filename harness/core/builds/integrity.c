@@ -1,6 +1,5 @@
 #include "integrity.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,26 +14,6 @@ const char *facts_integrity_name(facts_integrity integrity)
         break;
     }
     return "unknown";
-}
-
-bool facts_library_sha256(const char *path, char out[65])
-{
-    unsigned char bytes[1 << 16], digest[SHA256_DIGEST_LENGTH];
-    SHA256_CTX hash;
-    size_t count;
-    FILE *file = fopen(path, "re");
-    out[0] = '\0';
-    if (!file)
-        return false;
-    SHA256_Init(&hash);
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
-        SHA256_Update(&hash, bytes, count);
-    const bool whole = !ferror(file);
-    (void)fclose(file);
-    SHA256_Final(digest, &hash);
-    for (size_t i = 0; whole && i < sizeof digest; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    return whole;
 }
 
 /* RECORD has the digest in URL-safe base64 without padding. */
@@ -76,7 +55,7 @@ static const char *digest_of(char *line, const char *name)
 
 facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256)
 {
-    char own[65], line[FACTS_PATH];
+    char line[FACTS_PATH];
     const char *slash = strrchr(path, '/'), *digest = NULL;
     FILE *record = build->record[0] ? fopen(build->record, "re") : NULL;
     if (!record)
@@ -86,8 +65,5 @@ facts_integrity facts_library_check(const facts_build *build, const char *path, 
     (void)fclose(record);
     if (!digest)
         return FACTS_INTEGRITY_UNKNOWN;
-    if (!sha256 && !facts_library_sha256(path, own))
-        return FACTS_INTEGRITY_MISMATCH;
-    return base64_equals_hex(digest, sha256 ? sha256 : own) ? FACTS_INTEGRITY_OK
-                                                            : FACTS_INTEGRITY_MISMATCH;
+    return base64_equals_hex(digest, sha256) ? FACTS_INTEGRITY_OK : FACTS_INTEGRITY_MISMATCH;
 }

@@ -7,17 +7,14 @@
 
 typedef enum facts_integrity {
     FACTS_INTEGRITY_OK,       /* the RECORD names this file with this sha256 */
-    FACTS_INTEGRITY_MISMATCH, /* the RECORD has another sha256, or the file cannot be read */
+    FACTS_INTEGRITY_MISMATCH, /* the RECORD has another sha256 */
     FACTS_INTEGRITY_UNKNOWN,  /* no RECORD, or it does not name the file */
 } facts_integrity;
 
 const char *facts_integrity_name(facts_integrity integrity); /* "ok" "mismatch" "unknown" */
 
-/* sha256 of a file as 64 hex digits. Returns false when it cannot be read (out is then empty). */
-bool facts_library_sha256(const char *path, char out[65]);
-
-/* Compares a library of the build, by its file name, with the build's RECORD. `sha256` is the
- * result of facts_library_sha256, or NULL. */
+/* Compares a library of the build, by its file name, with the build's RECORD. `sha256` is its
+ * own, as 64 hex digits. */
 facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256);
 
 #endif

@@ -389,7 +389,6 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
         release(run);
         return 3;
     }
-    uv_mutex_init(&run->hashes.lock);
     for (size_t i = 0; i < order->target_count; i++)
         if (order->targets[i].kind !=
             FACTS_TARGET_GPU) /* a GPU's name is known once its first worker is ready */
@@ -397,7 +396,6 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     facts_schedule(run);
     uv_run(&run->loop, UV_RUN_DEFAULT);
     uv_loop_close(&run->loop);
-    uv_mutex_destroy(&run->hashes.lock);
     release(run);
     return 0;
 }

@@ -122,16 +122,6 @@ typedef struct facts_slot {
     struct facts_slot *next;
 } facts_slot;
 
-#define FACTS_HASHES_MAX 128
-
-typedef struct facts_hashes {
-    uv_mutex_t lock;
-    struct {
-        char path[FACTS_PATH], sha256[65];
-    } at[FACTS_HASHES_MAX];
-    size_t count;
-} facts_hashes;
-
 /* Where a run with another_round is. */
 typedef struct facts_turns {
     size_t work, next; /* next: place in the round */
@@ -152,7 +142,6 @@ struct facts_supervision {
     facts_slot *slots;
     facts_line *line, *row; /* scratch: a reply, and the row inside it */
     facts_text text, evidence;
-    facts_hashes hashes;
     char driver[FACTS_PATH];
     char environments[FACTS_QUEUES][16]; /* facts_case_process, by queue */
     int queue_count;

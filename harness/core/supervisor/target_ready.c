@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builds/digest.h"
 #include "builds/integrity.h"
 #include "supervision.h"
 
@@ -27,34 +28,12 @@ static bool is_proved(const char *path)
            strncmp(name, "libcublasLt", 11) == 0;
 }
 
-/* Targets of one build share its libraries: each file is hashed once. The lock is held during the
- * hash, so that a second thread waits for it. */
-static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
-{
-    facts_hashes *known = &run->hashes;
-    bool found = false;
-    uv_mutex_lock(&known->lock);
-    for (size_t i = 0; i < known->count && !found; i++)
-        if (strcmp(known->at[i].path, path) == 0) {
-            memcpy(sha256, known->at[i].sha256, 65);
-            found = true;
-        }
-    if (!found && facts_library_sha256(path, sha256)) {
-        found = true;
-        if (known->count < FACTS_HASHES_MAX) {
-            snprintf(known->at[known->count].path, sizeof known->at[0].path, "%s", path);
-            memcpy(known->at[known->count++].sha256, sha256, 65);
-        }
-    }
-    uv_mutex_unlock(&known->lock);
-    return found;
-}
-
 static void prove_library(proof *p, facts_span object)
 {
     facts_member members[16];
     size_t count;
-    char path[FACTS_PATH], sha256[65] = "";
+    char path[FACTS_PATH];
+    facts_digest digest;
     int64_t bytes = 0;
     bool in_build = false;
     const facts_target *target = p->run->targets[p->target].target;
@@ -69,10 +48,11 @@ static void prove_library(proof *p, facts_span object)
     facts_text_member(&p->libraries, "path", path);
     facts_text_member_int(&p->libraries, "bytes", bytes);
     facts_text_format(&p->libraries, "\"in_build\":%s,", in_build ? "true" : "false");
-    if (p->run->order->hash_libraries && is_proved(path) && hash_once(p->run, path, sha256)) {
-        facts_text_member(&p->libraries, "sha256", sha256);
-        facts_text_member(&p->libraries, "record",
-                          facts_integrity_name(facts_library_check(&target->build, path, sha256)));
+    if (p->run->order->hash_libraries && is_proved(path) && facts_digest_file(path, &digest)) {
+        facts_text_member(&p->libraries, "sha256", digest.sha256);
+        facts_text_member(
+            &p->libraries, "record",
+            facts_integrity_name(facts_library_check(&target->build, path, digest.sha256)));
     }
     facts_text_close(&p->libraries);
     facts_text_puts(&p->libraries, ",");
