@@ -234,6 +234,7 @@ Test(naive, agrees_with_dropout_sink_and_alibi)
         fref_rounding r = fref_rounding_of(d.type, d.type);
         r.p_normalised = what % 4 == 1;
         r.own_o = what != 7;
+        r.discrete = what == 3;
         r.eps_exp = what == 5 ? 1e-4 : 0.0;
         expect_all_equal(&d, &r);
         data_destroy(&d);
