@@ -36,6 +36,7 @@ DATA_WORDS = (  # (key and operator, its values in a condition, the data in word
     ("fill=", "offset_v", "values with a mean"),
     ("bias_fill=", "minus_inf", "a bias of -inf everywhere"),
     ("bias_fill=", "rows_masked", "a bias that masks whole rows"),
+    ("bias_fill=", "rows_low", "a bias that makes whole rows very low"),
     ("bias_fill[~=]", "window:.*", "a bias that masks all but a window"),
     ("mod~", "window.*", "a modification that masks all but a window"),
     ("poison=", "nan|inf", "NaN or Inf in unused memory of the inputs"),
