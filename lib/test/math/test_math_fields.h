@@ -88,7 +88,7 @@ static void expect_read(const fattn_problem *p, const fattn_problem *q, const ch
 /* What says nothing about an answer of these two. */
 #define UNREAD_LIST(X)                                                                             \
     X(struct_size, "how much of the struct there is")                                              \
-    X(do_dtype, "of 8-bit types: cpu/test_cpu_narrow.c")                                           \
+    X(do_dtype, "of 8-bit types: harness/test/data/surface.test")                                  \
     X(total_q, "for cuDNN's workspace")                                                            \
     X(total_kv, "for cuDNN's workspace")                                                           \
     X(table_k, "follows from seq_kv and the page size")                                            \
