@@ -36,10 +36,10 @@ static char *target_of(const char *build, const char *device)
         cr_skip_test("%s is not there: ./facts cudnn install %s", folder, build);
     if (strstr(build, "-jit-") != NULL)
         setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    json_t *target = json_pack(
-        "{s:{s:s,s:s,s:s,s:s,s:{s:s,s:s,s:s}}}", "target", "cudnn_dir", folder, "nvrtc",
-        test_nvrtc() != NULL ? test_nvrtc() : "", "driver", null_driver(), "build", build, "device",
-        "kind", "described", "name", device, "json", read_device(device));
+    json_t *target =
+        json_pack("{s:{s:s,s:s,s:s,s:s,s:{s:s,s:s,s:s}}}", "target", "cudnn_dir", folder, "nvrtc",
+                  test_nvrtc() != NULL ? test_nvrtc() : "", "driver", null_driver(), "build", build,
+                  "device", "kind", "described", "name", device, "json", read_device(device));
     char *text = json_dumps(target, JSON_COMPACT);
     text = realloc(text, strlen(text) + 2);
     json_decref(target);
