@@ -57,32 +57,9 @@ static void leave(answer *a)
     free(a->out);
 }
 
-#define FORWARD "pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 "
-#define SMALL "dtype=bf16 b=2 h=2 s=40 d=32 "
-
-Test(worker, fills_layouts_gaps_and_lengths_pass_and_what_is_wrong_is_named)
+Test(worker, a_case_that_is_none_is_named)
 {
     static const asked cases[] = {
-        { FORWARD "want=stats", "pass" },
-        { FORWARD "want=stats fill=needle mask=causal", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=neglse", "pass" },
-        { FORWARD "want=stats fill=stair_up", "pass" },
-        { "pass=fwd dtype=f32 b=1 h=2 s=96 d=64 want=stats fill=spiky", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=uniform", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 fill=stair_dn want=stats+max+sum_exp", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=4/2 s=96 d=64", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=2 s=64/96 d=64 fill=needle mask=causal_br", "pass" },
-        { "pass=bwd dtype=f16 b=1 h=2 s=64 d=64 fill=neglse", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=2 s=96 d=64 fill=stair_up repeat=3", "pass" },
-        { "pass=bwd " SMALL "layout=bs3hd", "pass" },
-        { "pass=bwd " SMALL "layout=sbhd_sb2hd stride=gap:8", "pass" },
-        { "pass=bwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5", "pass" },
-        { "pass=fwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5 want=stats poison=nan",
-          "pass" },
-        { "pass=fwd " SMALL "stride=broadcast:k.b+v.b", "pass" },
-        { "pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats", "pass" },
-        { "pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats", "pass" },
-        { "pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd", "pass" },
         { "pass=fwd dtype=bf16 b=4097 padding=full", "unsupported", NULL, "internal", "padding" },
         { "pass=fwd dtype=bf16 h=5/2", "unsupported", NULL, "bad_problem", "h" },
     };
