@@ -111,33 +111,3 @@ Test(worker, a_build_that_is_not_there_is_the_environment)
     cr_expect_str_eq(json_string_value(json_object_get(failed, "class")), "environment");
     leave(&a);
 }
-
-Test(worker, dump_writes_what_it_names)
-{
-    char folder[] = "/tmp/facts-dump-XXXXXX", input[600], path[700];
-    cr_assert(mkdtemp(folder));
-    snprintf(input, sizeof input,
-             CPU_TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 "
-                        "d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n",
-             folder);
-    answer a = say(input);
-    json_t *names = json_object_get(json_object_get(a.last, "row"), "dumped");
-    bool has_o = false, has_want = false;
-    cr_assert_geq(json_array_size(names), 11, "%s", a.out);
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        has_o = has_o || strcmp(name, "o.npy") == 0;
-        has_want = has_want || strcmp(name, "o.want.npy") == 0;
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        FILE *file = fopen(path, "rb");
-        char magic[10] = "";
-        cr_assert(file && fread(magic, 1, 10, file) == 10);
-        const char *begins = strcmp(name, "case.json") == 0 ? "{\n \"case\"" : "\x93NUMPY\x01";
-        cr_expect_eq(memcmp(magic, begins, strlen(begins)), 0, "%s", name);
-        fclose(file);
-        unlink(path);
-    }
-    cr_expect(has_o && has_want);
-    rmdir(folder);
-    leave(&a);
-}

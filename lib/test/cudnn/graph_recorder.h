@@ -230,7 +230,7 @@ static fattn__cudnn recorder = { .version = 91900,
 static fattn__graph graph;
 
 /* Builds and finalizes; the caller releases. */
-static fattn_status build(int version, fattn_problem p)
+__attribute__((unused)) static fattn_status build(int version, fattn_problem p)
 {
     fattn_problem r;
     cr_assert_eq(fattn_problem_resolve(&p, &r), FATTN_OK, "%s", fattn_last_error());

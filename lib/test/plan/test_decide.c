@@ -272,20 +272,6 @@ Test(decide, a_refusal_has_class_reason_and_remedy)
     fattn_decision_destroy(decision);
 }
 
-Test(environment, without_nvrtc_an_old_cudnn_is_inconclusive_and_never_unsupported)
-{
-    fattn_context_options options = h100_options();
-    options.nvrtc = NULL;
-    context = open_options(&options);
-    if (context->api->version < FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own */
-        const fattn_problem problem = control_problem();
-        expect_whole(&problem, FATTN_REASON_ENVIRONMENT, "");
-        cr_expect_eq(fattn_context_verify(context), FATTN_ENVIRONMENT);
-        expect_no_plan(&problem, NULL, FATTN_ENVIRONMENT, "");
-    }
-    close_context();
-}
-
 /* ---- what it costs
  */
 
