@@ -2,7 +2,7 @@
  * of a problem is either in that graph or in a short list of those that none bakes in. Here each
  * field is changed in turn, and the calls that build the graph are hashed. */
 #include "graph_recorder.h"
-#include "support/fields.h"
+#include "support/problem_fields.h"
 
 /* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the
  * configuration that is pinned. 0: no graph. */

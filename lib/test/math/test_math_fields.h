@@ -2,7 +2,7 @@
  * that say nothing about an answer. A new field that an engine ignores fails here: it declares the feature (feature_set.h) only
  * when it has it. cudnn/test_graph_fields.c says the same of cuDNN's graphs. Part of test_math_gpu.c. */
 
-#include "support/fields.h"
+#include "support/problem_fields.h"
 
 /* A hash of what the engine writes; 0: it refuses the problem. */
 static uint64_t answer_of(const side *who, const fattn_problem *p, const char *field)

@@ -1,8 +1,8 @@
 /* Every field of a problem with another value of it, for the tests of who reads it: what cuDNN's
  * graph bakes in, and what the cpu and the math backend answer. A new field belongs here, or in the
  * short list of such a test of fields that say nothing there. */
-#ifndef FATTN_TEST_FIELDS_H
-#define FATTN_TEST_FIELDS_H
+#ifndef FATTN_TEST_PROBLEM_FIELDS_H
+#define FATTN_TEST_PROBLEM_FIELDS_H
 
 #include <criterion/criterion.h>
 #include <string.h>
