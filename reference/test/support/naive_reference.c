@@ -270,8 +270,9 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
     out->lse.bound[row_index] =
-        E32_LONG *
-            (fabsl(x->max) + fabsl(x->lse) + pe + 4 + (r->discrete ? 64 * nt / 6 : sqrtl(nt) / 2)) +
+        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 +
+                    (r->discrete && x->n > 0 ? 64 * nt / 6
+                                             : sqrtl(nt) / 2)) + /* a sink alone adds nothing */
         (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
         (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
     out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) +
