@@ -184,30 +184,6 @@ Test(context, without_a_folder_it_takes_what_is_mapped)
     fattn_context_destroy(context);
 }
 
-Test(context, a_missing_library_or_a_bad_description_is_the_environment)
-{
-    const fattn_context_options good = h100_options();
-    fattn_context_options bad = good;
-    bad.driver = "/nowhere/libcuda.so.1";
-    expect_none(&bad, FATTN_ENVIRONMENT, "no CUDA driver");
-    bad = good, bad.nvrtc = "/nowhere/libnvrtc.so.13";
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad = good, bad.cudnn_dir = "/tmp";
-    expect_none(&bad, FATTN_ENVIRONMENT, "libcudnn_graph.so.9");
-    bad = good, bad.device_json = "{\n  \"deviceVer\": 900,\n  oops\n}";
-    expect_none(&bad, FATTN_ENVIRONMENT, "line 3");
-    bad.device_json = "{\"deviceVer\": 900}";
-    expect_none(&bad, FATTN_ENVIRONMENT, "refuses the device description");
-    bad.device_json = "[1]";
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad.device_json = NULL;
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad = good, bad.device_kind = FATTN_DEVICE_GPU; /* the null driver is no GPU */
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad.device_kind = 3;
-    expect_none(&bad, FATTN_BAD_PROBLEM, "");
-}
-
 static void *destroy(void *context)
 {
     fattn_context_destroy(context);

@@ -222,30 +222,6 @@ Test(old_caller, absent_fields_mean_the_default)
     }
 }
 
-Test(new_caller, is_understood_while_what_is_unknown_is_zero)
-{
-    struct {
-        fattn_problem known;
-        int64_t unknown[2];
-    } newer = { .known = small() };
-    fattn_problem out;
-    newer.known.struct_size = sizeof newer;
-    cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_OK);
-    newer.unknown[1] = 256;
-    char where[64];
-    snprintf(where, sizeof where, "byte %zu is not known to this library",
-             sizeof out + sizeof newer.unknown[0] + 1);
-    cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_BAD_PROBLEM);
-    cr_expect(strstr(fattn_last_error(), where), "%s", fattn_last_error());
-}
-
-Test(struct_size, that_is_no_size_is_refused)
-{
-    const size_t sizes[] = { 0, 4, 13, 4104, SIZE_MAX };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        BAD(p.struct_size = sizes[i], "struct_size: ");
-}
-
 /* A score_mod whose constant is `cap`. */
 static fattn_score_mod *softcap(double cap)
 {
