@@ -85,6 +85,11 @@ def module_of(part):
     return importlib.import_module("torture_" + part)
 
 
+def is_few(options):
+    """A test of the day: one fault of each command, and no command that is slow."""
+    return 0 < options.points < 8
+
+
 def own_place(options):
     """An empty folder of this process."""
     folder = os.path.join(options.scratch, str(os.getpid()))
@@ -107,6 +112,8 @@ def drawn(points, options, salt):
 def unbroken(options, part, scene):
     """In a process of its own: what the scene gives without a fault, and the points at which there can be one. None: it does not run here."""
     place = own_place(options)
+    if is_few(options):
+        place.few = f"{options.seed} {scene.name}"
     if not scenes.prepare(scene, place):
         return None
     ended = place.run_scene(scene)
@@ -169,7 +176,7 @@ def installed(options, build):
 def is_due(options, part, scene, cudnn):
     """Is the scene asked for, and can it be had here?"""
     slow = scene.slow or scene.name in getattr(module_of(part), "SLOW", ())
-    if options.scene and scene.name not in options.scene or slow and 0 < options.points < 8:
+    if options.scene and scene.name not in options.scene or slow and is_few(options):
         return False
     missing = ""
     if not os.path.exists(os.path.join(options.programs, scene.program)):

@@ -24,9 +24,11 @@ def counted(scene, place, calls):
 
 def points(scene, place):
     found = []
-    for call in CALLS:
+    for call in place.some(CALLS):
         ways = (*ERRORS, "short") if call in ("read", "write") else ERRORS
         found += [(call, do, at) for at in range(1, counted(scene, place, call) + 1) for do in ways]
+        if found and place.few:
+            break
     return found
 
 

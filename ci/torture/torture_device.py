@@ -51,9 +51,11 @@ def kernel_points(scene, place):
     process runs no engine."""
     do, ever = "fault" if "fault" in scene.name else "spin", "from then on" in scene.name
     found = []
-    for which in ("launch",) if ever else ("engine", "launch"):
+    for which in ("launch",) if ever else place.some(("engine", "launch")):
         count = counted(scene, place, which)
         found += [(do, at, ever, which) for at in range(1, min(count, 50) + 1, 5 if ever else 1)]
+        if found and place.few:
+            break
     return found
 
 

@@ -19,10 +19,12 @@ DEAD = ("crash", "exit_crash", "hang", "inconclusive")
 
 
 def points(scene, place):
-    ways = (("kill", CHANGES), ("torn", "write"))
-    return [
-        (do, calls, at) for do, calls in ways for at in range(1, counted(scene, place, calls) + 1)
-    ]
+    found = []
+    for do, calls in place.some((("kill", CHANGES), ("torn", "write"))):
+        found += [(do, calls, at) for at in range(1, counted(scene, place, calls) + 1)]
+        if found and place.few:
+            break
+    return found
 
 
 def attempt(scene, place, point, base):
