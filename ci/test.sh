@@ -43,10 +43,12 @@ find_browser() {
 
 # The release build's folder has its tests, the others' are named after them, and what is neither stands here.
 write_ctest() {
-    local preset
+    local preset part
     {
-        printf 'add_test(clang-tidy bash "%s" "%s")\n' "$home/ci/tidy.sh" "$release"
-        printf 'set_tests_properties(clang-tidy PROPERTIES LABELS tidy PROCESSORS 2 TIMEOUT 600)\n'
+        for part in 1 2; do
+            printf 'add_test(clang-tidy-%s bash "%s" "%s" %s/2)\n' "$part" "$home/ci/tidy.sh" "$release" "$part"
+            printf 'set_tests_properties(clang-tidy-%s PROPERTIES LABELS tidy COST 60 TIMEOUT 600)\n' "$part"
+        done
         for preset in "${broken[@]}"; do
             printf 'add_test(build-%s cat "%s")\nset_tests_properties(build-%s PROPERTIES LABELS build WILL_FAIL ON)\n' "$preset" "$build/test-$preset.log" "$preset"
         done
