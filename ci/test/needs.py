@@ -4,6 +4,7 @@ import functools
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -60,8 +61,9 @@ def night(test):
     return test if NIGHT else None
 
 
-def link(cache, *names):
-    """Puts these builds, and every NVRTC that is installed, into another cache folder: links, nothing is copied."""
+def place(cache, *names):
+    """Puts these builds, and every NVRTC that is installed, into another cache folder. They are copied: a link would move a file's time of change, and its kept
+    digests (harness/core/builds/digest.h) would count no more."""
     root = (
         pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "facts"
     )
@@ -69,13 +71,10 @@ def link(cache, *names):
         (root / "nvrtc").glob("[0-9]*")
     )
     for folder in folders:
-        place = pathlib.Path(cache) / "facts" / folder.relative_to(root)
+        here = pathlib.Path(cache) / "facts" / folder.relative_to(root)
         for path in [folder, *folder.rglob("*")]:
-            to = place / path.relative_to(folder)
+            to = here / path.relative_to(folder)
             if path.is_dir():
                 to.mkdir(mode=0o700, parents=True, exist_ok=True)
             elif not to.exists():
-                try:
-                    os.link(path.resolve(), to)
-                except OSError:
-                    to.write_bytes(path.read_bytes())
+                shutil.copyfile(path, to)

@@ -185,7 +185,7 @@ class Action(OneFolder):
         return Runner(self.at, self.temp, inputs, pull, environment).run()
 
     def test_a_refused_move_in_a_pull_request_of_a_fork_then_a_good_one_with_a_token(self):
-        needs.link(self.at / "cache", needs.OLD, needs.NEW)
+        needs.place(self.at / "cache", needs.OLD, needs.NEW)
         with service(refuses=True) as (environment, comments):
             bad = self.act("7", environment, suite=LOST)
         found = (bad.failed, bad.outputs["decision"], bad.outputs["status"], comments)
@@ -282,7 +282,7 @@ class Component(Folder):
 
     def test_the_job_ends_as_the_gate_does_under_a_runner_s_umask(self):
         job = self.component(**MOVE, suite=LOST, facts=wheel(self.at), job="move")["move"]
-        needs.link(self.at / "cache", needs.OLD, needs.NEW)
+        needs.place(self.at / "cache", needs.OLD, needs.NEW)
         cache = self.at / ".facts-cache"
         (self.at / "cache").rename(cache)
         for folder in (cache, cache / "facts", cache / "facts/cudnn"):
