@@ -1,5 +1,6 @@
 /* What nobody can see at a launch: what the small arrays of a call hold. Each bad one has its
  * sentence; run on the host, where the cpu backend's own calls say the same. */
+#define SURFACE_EXTENTS SQ = 150, SK = 270
 #include "support/surface.h"
 
 #include "fattn/device.h"

@@ -130,7 +130,6 @@ def _found(store):
             {
                 "outcome": outcome,
                 "device": device,
-                "shown": words.shown(store.runs, device),
                 "known": finding == KNOWN,
                 "link": link,
                 "row": row,
