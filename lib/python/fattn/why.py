@@ -87,15 +87,19 @@ def _refuses(caller: dict[str, str]) -> bool:
 
 
 def _answer(word: str, row: dict[str, Any]) -> list[str]:
-    where = f"cuDNN {row['cudnn']} on {row['device']}"
+    where = f"cuDNN {row['cudnn']} on {row['shown']}"
     engines = " ".join(dict.fromkeys(str(engine["index"]) for engine in row.get("engines", ())))
     said = f"accepts it, engines {engines}" if engines else row["verdict"]
     reason = row.get("reason") or {}
+    meaning = (
+        reason.get("meaning") if reason.get("chain") else None
+    )  # of cuDNN's words, not of ours
     if reason.get("text"):
-        said = f"{row['verdict']}: {reason['text']}"
+        said = f"{row['verdict']}: {meaning or reason['text']}"
     lines = [f"{word}: {row['case']}", f"  {where}: {said}"]
+    lines += [f"  cuDNN: {reason['text']}"] if meaning else []
     near = row.get("nearest")
-    if near is not None:
+    if near is not None and not meaning:
         some = "; ".join(one["change"] for one in near[:3])
         lines += [f"  accepted: {some or 'nothing near it that was tried'}"]
     return lines
@@ -160,7 +164,11 @@ def _decide(cases: list[str], cudnn: Optional[str], device: str) -> list[dict[st
     rows = {row["case"]: row for row in map(json.loads, said.splitlines()) if "verdict" in row}
     if len(rows) != len(cases):
         raise Error("environment", message.splitlines()[0] if message else "facts gave no answer")
-    return [rows[case] for case in cases]
+    found = [rows[case] for case in cases]
+    for row in found:  # a product is shown as it was asked for
+        named = device[:1].isalpha() and row["device"].startswith("sm") and device != row["device"]
+        row["shown"] = f"{row['device']} ({device})" if named else row["device"]
+    return found
 
 
 def _mapped(library: str) -> str:

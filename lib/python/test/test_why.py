@@ -155,7 +155,8 @@ class Answers(unittest.TestCase):
             "PyTorch does not give this call to cuDNN (pt/multiple-of-8).\n",
             "forward: pass=fwd dtype=bf16 h=16/4 s=100/90 d=100 layout=bhsd mask=causal want=stats",
             "backward: pass=bwd dtype=bf16 h=16/4 s=100/90 d=100 layout=bhsd mask=causal\n",
-            "accepted: dim_qk and dim_v 104 instead of 100",
+            "unsupported: d=100 is refused here; accepted: d=104 d=112",
+            "cuDNN: Embedding dim per head for q and k is not a multiple of 8",
             "enable_gqa=True",
             "facts bisect 'pass=fwd ",
         ):
