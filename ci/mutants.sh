@@ -62,7 +62,7 @@ while IFS='~' read -r file from to test; do
     fi
     targets=$program
     [[ $program != torture ]] || targets="facts facts-worker"
-    [[ $program != harness_supervisor && $program != harness_worker ]] || targets+=" facts facts-fake-worker"
+    [[ $program != harness_supervisor && $program != harness_worker ]] || targets+=" facts facts-worker facts-fake-worker"
     # shellcheck disable=SC2086
     if ! cmake --build "$copy/build/release" --target $targets >"$copy/build.log" 2>&1; then
         grep -m 5 -E 'error|undefined' "$copy/build.log"

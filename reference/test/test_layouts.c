@@ -1,4 +1,4 @@
-/* Where the elements of a tensor lie changes no bit of any answer: ragged, paged, 8 bit codes. */
+/* Samples of rows and keys, descales, codes. harness/test/data/surface.test has ragged and paged tensors. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,49 +16,6 @@ static void *copy_of(const void *from, size_t bytes)
     cr_assert_not_null(copy);
     memcpy(copy, from, bytes);
     return copy;
-}
-
-/* Tokens of all batch entries one after the other, [token, head, c]; what is not a token is not
- * there. */
-static void make_ragged(fref_tensor *out, const fref_tensor *from, const int32_t *lens,
-                        int64_t heads, int64_t dim, int64_t first[BATCH])
-{
-    int64_t tokens = 0;
-    *out =
-        (fref_tensor){ .type = from->type, .stride = { 0, dim, heads * dim, 1 }, .first = first };
-    for (int b = 0; b < BATCH; b++) {
-        first[b] = tokens * heads * dim;
-        tokens += lens[b];
-    }
-    out->data = malloc((size_t)(tokens * heads * dim) *
-                       (from->type == FREF_F32 ? 4 : 2)); /* exactly, for the sanitizers */
-    cr_assert_not_null(out->data);
-    for (int64_t b = 0; b < BATCH; b++)
-        for (int64_t s = 0; s < lens[b]; s++)
-            for (int64_t h = 0; h < heads; h++)
-                for (int64_t c = 0; c < dim; c++)
-                    set_element(out, b, h, s, c, element(from, b, h, s, c));
-}
-
-/* Pages of `size` keys in an order of their own. */
-static void make_paged(fref_tensor *out, const fref_tensor *from, int64_t size,
-                       int32_t pages[BATCH * KEYS])
-{
-    int64_t of_batch = (KEYS + size - 1) / size, count = BATCH * of_batch;
-    *out = (fref_tensor){ .type = from->type,
-                          .stride = { HEADS_KV * size * DIM, size * DIM, DIM, 1 },
-                          .pages = pages,
-                          .page_size = size,
-                          .pages_of_batch = of_batch };
-    out->data = calloc((size_t)(count * HEADS_KV * size * DIM), 2);
-    cr_assert_not_null(out->data);
-    for (int64_t n = 0; n < count; n++)
-        pages[n] = (int32_t)((2 * count - n - 4) % count);
-    for (int64_t b = 0; b < BATCH; b++)
-        for (int64_t h = 0; h < HEADS_KV; h++)
-            for (int64_t s = 0; s < KEYS; s++)
-                for (int64_t c = 0; c < DIM; c++)
-                    set_element(out, b, h, s, c, element(from, b, h, s, c));
 }
 
 /* A problem, and what is said of it. */
@@ -82,43 +39,6 @@ static void expect_same(const answers *want, const data *d, const char *what)
     answers_create(&got, d, &r);
     cr_expect(memcmp(want->memory, got.memory, want->bytes) == 0, "%s: a bit differs", what);
     answers_destroy(&got);
-}
-
-Test(layouts, ragged_is_padded)
-{
-    data d;
-    answers want;
-    start(&d, &want, FREF_BF16);
-    data ragged = d;
-    int64_t first[6][BATCH];
-    make_ragged(&ragged.q, &d.q, len_q, HEADS, DIM, first[0]);
-    make_ragged(&ragged.k, &d.k, len_kv, HEADS_KV, DIM, first[1]);
-    make_ragged(&ragged.v, &d.v, len_kv, HEADS_KV, DIM, first[2]);
-    make_ragged(&ragged.o, &d.o, len_q, HEADS, DIM, first[3]);
-    make_ragged(&ragged.d_o, &d.d_o, len_q, HEADS, DIM, first[4]);
-    make_ragged(&ragged.stats, &d.stats, len_q, HEADS, 1, first[5]);
-    expect_same(&want, &ragged, "ragged");
-    data_destroy(&ragged);
-    answers_destroy(&want);
-    data_destroy(&d);
-}
-
-Test(layouts, paged_is_contiguous)
-{
-    data d;
-    answers want;
-    start(&d, &want, FREF_F16);
-    for (int64_t size = 1; size < 40; size = size * 3 + 1) {
-        data paged = d;
-        int32_t of_k[BATCH * KEYS], of_v[BATCH * KEYS];
-        make_paged(&paged.k, &d.k, size, of_k);
-        make_paged(&paged.v, &d.v, 5, of_v);
-        expect_same(&want, &paged, "paged");
-        free((void *)(uintptr_t)paged.k.data);
-        free((void *)(uintptr_t)paged.v.data);
-    }
-    answers_destroy(&want);
-    data_destroy(&d);
 }
 
 /* A sample of rows has the bits that those rows have among all; a sample of keys the same values,

@@ -69,7 +69,7 @@ class Opening(unittest.TestCase):
         news = []
         for outcome, n in (("overrun", 12), ("wrong", 9), ("nan", 1), ("build_fail", 3)):
             one = {"outcome": outcome, "cases": [""], "device": "", "pairs": 1, "history": []}
-            news += [{**one, "case": f"{outcome} {i}"} for i in range(n)]
+            news += [{**one, "shown": "", "case": f"{outcome} {i}"} for i in range(n)]
         kinds = (("overrun", 3), ("wrong", 3), ("nan", 1), ("build_fail", 3))
         due = [f"{outcome} {i}" for outcome, n in kinds for i in range(n)]
         self.assertEqual([f["case"] for f in opening.various(news)], due)

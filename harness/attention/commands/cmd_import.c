@@ -6,16 +6,21 @@
 #include "attention_commands.h"
 #include "builds/described_device.h"
 #include "builds/print_line.h"
+#include "commands/print/explain_row.h"
 #include "import/import.h"
 #include "known/known.h"
 #include "problem/case_problem.h"
 #include "record/text.h"
+#include "suites/field.h"
 
 /* What makes a log that has the problem, to copy. */
 #define LOGGING                                                                                    \
     "  export CUDNN_FRONTEND_LOG_INFO=1 CUDNN_FRONTEND_LOG_FILE=fe.log\n"                          \
     "  export CUDNN_LOGLEVEL_DBG=3 CUDNN_LOGDEST_DBG=cudnn.log\n"                                  \
-    "  export NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2    # TransformerEngine, on its standard output\n"
+    "  export NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2    # TransformerEngine, on its standard output\n"    \
+    "Or give the call with its shapes (batch, heads, sequence, channels):\n"                       \
+    "  echo 'scaled_dot_product_attention(q: bf16[2,16,1024,128], k: bf16[2,16,1024,128], "        \
+    "v: bf16[2,16,1024,128], is_causal=True)' | facts import --decide --device h100 -\n"
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
@@ -116,23 +121,62 @@ static const char *device_of(const knowledge *k)
     return k->gpu.sm ? k->gpu.name : "h100-sxm";
 }
 
-/* The next commands for the problem that failed in the log, or the first: the answer of the log's
- * cuDNN on its GPU, and the versions in which it changed. */
-static void print_next(const facts_import *m, const knowledge *k, FILE *out)
+/* The first cuDNN that the text names, 91002; 0: none. */
+static int named_cudnn(const facts_import *m)
 {
-    const facts_imported *p = facts_import_at(m, 0);
+    for (size_t i = 0; i < facts_import_named_count(m); i++)
+        if (strcmp(facts_import_named_at(m, i)->what, "cuDNN") == 0)
+            return facts_version_number(facts_span_of(facts_import_named_at(m, i)->version), 0);
+    return 0;
+}
+
+/* The newest build here; 0: there is none. */
+static int newest_build(char out[24])
+{
+    facts_builds builds = { 0 };
+    facts_error ignored;
+    int number = 0;
+    if (facts_builds_resolve(&builds, "default", 0, NULL, &ignored) == 0 && builds.count > 0) {
+        snprintf(out, 24, "%.23s", builds.at[0].version);
+        number = facts_version_number(facts_span_of(out), 0);
+    }
+    facts_builds_free(&builds);
+    return number;
+}
+
+/* The next commands for a problem, or (NULL) for the one that failed in the log, or the first: the
+ * answer of the log's cuDNN on its GPU, and the versions in which it changed. */
+static void print_next(const facts_import *m, const knowledge *k, const facts_imported *p,
+                       FILE *out)
+{
     char cudnn[24], of[40] = "";
-    for (size_t i = facts_import_count(m); i-- > 0;)
+    const facts_imported *first = facts_import_at(m, 0);
+    for (size_t i = 0; !p && i < facts_import_count(m); i++)
         if (facts_import_at(m, i)->log_count)
             p = facts_import_at(m, i);
-    version(cudnn, p->cudnn);
-    if (p->cudnn)
+    for (size_t i = facts_import_count(m); !p && --i > 0;)
+        if (facts_import_at(m, i)->line == first->line)
+            p = facts_import_at(m, i); /* of a call with gradients the backward */
+    p = p ? p : first;
+    version(cudnn, p->cudnn ? p->cudnn : named_cudnn(m));
+    if (p->cudnn || named_cudnn(m))
         snprintf(of, sizeof of, " --cudnn %s", cudnn);
     fprintf(out, "# Next: facts decide '%s'%s --device %s --explain\n", p->name, of, device_of(k));
-    fprintf(out, "#       facts bisect '%s' --device %s\n", p->name, device_of(k));
+    if (of[0] && newest_build(cudnn) > (p->cudnn ? p->cudnn : named_cudnn(m)))
+        snprintf(of + strlen(of), sizeof of - strlen(of), "..%s", cudnn);
+    else
+        of[0] = '\0';
+    fprintf(out, "#       facts bisect '%s'%s --device %s\n", p->name, of, device_of(k));
 }
 
 /* The first GPU that the text names and that has a description. */
+static bool is_gpu(const char *word)
+{
+    facts_described_device found;
+    facts_error ignored;
+    return facts_device_load(&found, word, &ignored) == 0;
+}
+
 static void find_gpu(const facts_import *m, facts_described_device *out)
 {
     facts_error ignored;
@@ -142,6 +186,26 @@ static void find_gpu(const facts_import *m, facts_described_device *out)
             *out = (facts_described_device){ 0 };
 }
 
+static const char *text_of(const facts_caller *caller, const char *key)
+{
+    const char *text = json_string_value(json_object_get(caller->said, key));
+    return text ? text : "";
+}
+
+/* Messages that many causes have, and what they mean. */
+#define EVERY_ENGINE                                                                               \
+    "cuDNN offered no engine, or each one refused. The reason is in cuDNN's log. Where other "     \
+    "calls fail too, cuDNN may lack NVRTC: `facts doctor` compiles one plan."
+static const char *const sayings[][2] = {
+    { "No valid engine configs", EVERY_ENGINE },
+    { "No execution plans", EVERY_ENGINE },
+    { "No valid execution plans", EVERY_ENGINE },
+    { "EXECUTION_FAILED", "A kernel failed while it ran, so cuDNN had accepted the call. `facts "
+                          "known CASE` says what is known of a case." },
+    { "Disabling FusedAttention", "TransformerEngine refused before cuDNN was asked, or its list "
+                                  "of versions did. Its line `Running with config=` is the case." },
+};
+
 /* An error that no graph made, and the rule whose message it is. */
 static void print_orphan(const char *text)
 {
@@ -150,13 +214,20 @@ static void print_orphan(const char *text)
     char path[FACTS_PATH];
     const bool loaded = facts_made_path("claims", path) &&
                         facts_callers_load(&callers, &facts_attention_language, path, &error);
-    const char *rule = loaded ? facts_callers_saying(&callers, text) : NULL;
-    printf("# An error whose graph is not in the log: %s%s%s\n", text, rule ? ": the rule " : "",
-           rule ? rule : "");
+    const facts_caller *rule = loaded ? facts_callers_saying(&callers, text) : NULL;
+    printf("# An error whose graph is not in the log: %s\n", text);
+    for (size_t i = 0; i < sizeof sayings / sizeof *sayings; i++)
+        if (strstr(text, sayings[i][0])) {
+            printf("#   %s\n", sayings[i][1]);
+            break;
+        }
+    if (rule)
+        printf("#   %s %s refuses with these words, not cuDNN: facts audit %s\n",
+               text_of(rule, "project"), text_of(rule, "version"), text_of(rule, "rule"));
     facts_callers_free(&callers);
 }
 
-static void print_text(const facts_import *m, const knowledge *k)
+static void print_text(const facts_import *m, const knowledge *k, bool asks)
 {
     size_t scales = 0, unread, orphans, count = facts_import_count(m);
     const char *text;
@@ -178,8 +249,8 @@ static void print_text(const facts_import *m, const knowledge *k)
     for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
         print_orphan(text);
     print_named(m, stdout);
-    if (count)
-        print_next(m, k, stdout);
+    if (count && !asks)
+        print_next(m, k, NULL, stdout);
 }
 
 /* ---- JSON
@@ -281,15 +352,17 @@ static void print_answers(const facts_session *s, FILE *out)
         for (size_t t = 0; t < s->targets.count; t++) {
             const facts_target *target = &s->targets.at[t];
             const facts_cell *cell = facts_tally_cell(&s->tally, t, w);
+            char shown[176];
             fprintf(out, "  %s on %s: ",
                     target->kind == FACTS_TARGET_CPU ? "our CPU backend" : target->build.name,
-                    target->device);
+                    facts_target_shown(shown, target));
             if (cell->verdict >= FACTS_VERDICT_COUNT) {
                 fputs("no answer\n", out);
                 continue;
             }
             fputs(facts_verdict_name((facts_verdict)cell->verdict), out);
-            if (cell->reason)
+            if (cell->reason &&
+                !(s->options->explain && cell->verdict == FACTS_VERDICT_UNSUPPORTED))
                 fprintf(out, ", %s", facts_intern_text(s->tally.texts, cell->reason));
             if (cell->known)
                 fprintf(out, "; known: %s", facts_intern_text(s->tally.texts, cell->known));
@@ -298,13 +371,55 @@ static void print_answers(const facts_session *s, FILE *out)
     }
 }
 
+/* Of a refused case the keys that decide, and accepted cases nearby. */
+static void show_nearest(facts_session *session, const facts_outcome *outcome)
+{
+    char shown[176];
+    facts_target_shown(shown, &session->targets.at[outcome->target]);
+    if (facts_explain_nearest(outcome->text, outcome->length, shown, stdout))
+        fputc('\n', stdout);
+}
+
+/* PyTorch does not see a call of TransformerEngine: where the text names that, only its rules and
+ * the frontend's count. */
+static void keep_callers(facts_callers *callers, const facts_import *m)
+{
+    bool named = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < facts_import_named_count(m); i++)
+        named |= strcmp(facts_import_named_at(m, i)->what, "TransformerEngine") == 0;
+    for (size_t i = 0; named && i < callers->count; i++)
+        if (strcmp(text_of(&callers->at[i], "project"), "PyTorch") == 0) {
+            facts_predicate_destroy(callers->at[i].refuses);
+            json_decref(callers->at[i].said);
+        } else
+            callers->at[kept++] = callers->at[i];
+    callers->count = named ? kept : callers->count;
+}
+
+/* The first problem that a target did not accept; NULL: none. */
+static const facts_imported *first_bad(const facts_import *m, const facts_session *s)
+{
+    for (size_t w = 0; w < s->work_count; w++)
+        for (size_t t = 0; t < s->targets.count; t++) {
+            const facts_verdict v = (facts_verdict)facts_tally_cell(&s->tally, t, w)->verdict;
+            if (v < FACTS_VERDICT_COUNT && !facts_verdict_is_good(v))
+                return facts_import_at(m, w);
+        }
+    return NULL;
+}
+
 static int ask(const facts_invocation *call, const facts_import *m, const knowledge *k)
 {
-    const facts_options *o = call->options;
+    facts_options explained = *call->options;
+    const facts_options *o = &explained;
     facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     facts_session s = {
         .options = o, .task = task, .unguarded = !o->run, .call = call, .keep_record = true
     };
+    explained.explain = !o->run && !o->json;
+    if (explained.explain)
+        s.on_row = show_nearest;
     const char *devices = o->device ? o->device : o->run ? "0" : device_of(k);
     const char **names = malloc(facts_import_count(m) * sizeof *names);
     if (!o->device && o->run && facts_gpus_here() == 0) {
@@ -317,12 +432,15 @@ static int ask(const facts_invocation *call, const facts_import *m, const knowle
     for (size_t i = 0; names && i < facts_import_count(m); i++)
         names[i] = facts_import_at(m, i)->name;
     int status = names ? facts_session_load_callers(&s) : FACTS_EXIT_ENVIRONMENT;
+    keep_callers(&s.callers, m);
     if (status == FACTS_EXIT_OK)
         status = facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         print_answers(&s, out);
         facts_print_callers(&s, out);
+        if (!o->json)
+            print_next(m, k, first_bad(m, &s), out);
         fputc('\n', out);
         facts_print_line(out, "record: %s", s.record);
         status = facts_session_exit(&s);
@@ -370,10 +488,11 @@ static int import(const facts_invocation *call)
     const facts_options *o = call->options;
     facts_import *m = facts_import_create();
     knowledge k = { 0 };
+    facts_import_know_gpus(m, is_gpu);
     char path[FACTS_PATH];
     facts_error error = { 0 };
-    int status = m ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
-    if (m && facts_made_path("known", path) &&
+    int status = FACTS_EXIT_OK;
+    if (facts_made_path("known", path) &&
         !facts_knowledge_load(&k.failures, call->driver->language, path, &error))
         status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     bool all = true;
@@ -385,7 +504,7 @@ static int import(const facts_invocation *call)
     }
     if (status == FACTS_EXIT_OK) {
         find_gpu(m, &k.gpu);
-        o->json ? print_json(m, &k) : print_text(m, &k);
+        o->json ? print_json(m, &k) : print_text(m, &k, o->decide || o->run);
         fflush(stdout);
         status = all || facts_import_count(m) ? exit_of(m) : FACTS_EXIT_BAD_INPUT;
         if (!all)

@@ -13,11 +13,19 @@ static const char *own_name(facts_import *m, const char *name)
     return m->file[m->files++] = strdup(shown);
 }
 
+void facts_import_know_gpus(facts_import *m, bool (*is_gpu)(const char *word))
+{
+    m->is_gpu = is_gpu;
+    m->gpus_left = 100;
+}
+
 static void begin(facts_import *m, const char *name)
 {
     m->name = own_name(m, name);
     m->line = 0;
     m->call_depth = 0;
+    m->given_count = 0;
+    m->gradients = false;
     for (int i = 0; i < FACTS_IMPORT_THREADS; i++) {
         facts_import_forget_part(&m->thread[i]);
         m->thread[i] = (facts_import_thread){ .problem = FACTS_IMPORT_NO_PROBLEM };
@@ -27,6 +35,11 @@ static void begin(facts_import *m, const char *name)
 static void end(facts_import *m)
 {
     facts_import_close_event(m, "?");
+    if (m->last_call && m->call_waits)
+        facts_import_last_call(m);
+    free(m->last_call);
+    m->last_call = NULL;
+    m->call_waits = false;
     if (m->block != NULL)
         facts_import_say_unread(m, m->block_line, "a graph over several lines that does not end");
     free(m->block);

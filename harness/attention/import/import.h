@@ -47,6 +47,8 @@ typedef struct facts_import_named {
 typedef struct facts_import facts_import; /* owner; opaque */
 
 facts_import *facts_import_create(void);
+/* Also name the GPU that a pasted text mentions: the first word that `is_gpu` knows. */
+void facts_import_know_gpus(facts_import *import, bool (*is_gpu)(const char *word));
 /* Reads a file ("-": standard input). False with a sentence if it cannot be opened or read.
  * Mistakes inside the file are counted and are no error. */
 bool facts_import_file(facts_import *import, const char *path, facts_error *error);

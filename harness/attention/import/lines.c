@@ -218,6 +218,7 @@ void facts_import_line(facts_import *m, const char *text, size_t length)
         backend_line(m, text, length, ' ');
     } else if (!facts_import_call_line(m, text, length)) {
         name_gpu(m, text, length);
+        facts_import_environment(m, text, length);
         if (facts_import_is_failure(text, length))
             frontend_failure(m, text, length);
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fields.h"
 #include "reading.h"
@@ -13,6 +14,8 @@
 #include "words/case_text.h"
 
 enum { MOST_LINES = 64 };
+
+#define NAMES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_, "
 
 /* The arguments of the call, in its order; the last one is a word of ours. */
 #define ARGUMENT_LIST(X)                                                                           \
@@ -44,6 +47,7 @@ static const struct type_word {
 typedef struct pasted {
     char text[FACTS_IMPORT_CALL];
     char *argument[ARGUMENTS]; /* parts of `text`; NULL: not given */
+    char *unknown;             /* the first keyword that is not read; NULL: none */
 } pasted;
 
 typedef struct shape {
@@ -60,14 +64,43 @@ static const struct type_word *type_in(const char *text)
     return NULL;
 }
 
+/* A whole number: "2048", "2 * 1024", "2**11", "4096 // 2". *end is `text` if there is none. */
+static int64_t number_at(const char *text, char **end)
+{
+    int64_t out = strtoll(text, end, 10);
+    for (;;) {
+        char *behind, *at = *end + strspn(*end, " ");
+        const size_t signs = strspn(at, "*/");
+        const int64_t by = strtoll(at + signs, &behind, 10), base = out;
+        const bool power = signs == 2 && *at == '*', ratio = signs == 2 && *at == '/';
+        if (*end == text || behind == at + signs || by < 1 || by > 1 << 20 ||
+            !(power || ratio || (signs == 1 && *at == '*')))
+            return out;
+        *end = behind;
+        out = ratio ? out / by : out;
+        for (int64_t i = power; !ratio && i < (power ? by : 1); i++)
+            if (__builtin_mul_overflow(out, power ? base : by, &out))
+                return -1;
+    }
+}
+
+static size_t word_at(const char *text)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
+    return isdigit((unsigned char)*text) ? 0 : length;
+}
+
 /* The first list of at least two numbers in brackets; its length, 0: there is none. */
 static int numbers_in(const char *text, int64_t out[4])
 {
     for (const char *open = strpbrk(text, "[("); open; open = strpbrk(open + 1, "[(")) {
         int count = 0;
         char *end = (char *)(uintptr_t)(open + 1);
-        for (const char *at = open + 1; count < 5; at = end + 1) {
-            const int64_t number = strtoll(at, &end, 10);
+        const char *at = open + 1;
+        for (; count < 5; at = end + 1) {
+            const int64_t number = number_at(at, &end);
             if (end == at || number < 0)
                 break;
             if (count < 4)
@@ -77,10 +110,50 @@ static int numbers_in(const char *text, int64_t out[4])
             if (*end != ',')
                 break;
         }
-        if (count > 1)
+        at += strspn(at, " ");
+        const size_t word = word_at(at);
+        const bool unknown = word > 0 && at[word + strspn(at + word, " ")] != '=';
+        if (count > 1 && !unknown) /* an extent that is a name is not known */
             return count < 5 ? count : 0;
     }
     return 0;
+}
+
+static bool is_word(const char *text, const char *word)
+{
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* Calls that change a shape in a way that is not read here. */
+static bool is_changed(const char *text)
+{
+    static const char *const words[] = { ".view(",  ".reshape(", ".permute(", ".expand(",
+                                         ".repeat", "squeeze(",  ".flatten",  ".chunk(",
+                                         ".split(", ".unbind(",  "swapaxes",  "rearrange(",
+                                         "shape[",  "size(",     "cat(",      "stack(" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(text, words[i]))
+            return true;
+    return false;
+}
+
+/* One element behind the other. */
+static bool pack(shape *s)
+{
+    for (int64_t i = s->rank - 1, step = 1; i >= 0; step *= s->dim[i--])
+        if (s->dim[i] < 1 || s->dim[i] > (INT64_C(1) << 46) / step)
+            return false;
+        else
+            s->stride[i] = step;
+    return true;
+}
+
+/* Heads behind the sequence, or before it again. */
+static void turn(shape *s)
+{
+    const int64_t dim = s->dim[1], stride = s->stride[1];
+    s->dim[1] = s->dim[2], s->dim[2] = dim;
+    s->stride[1] = s->stride[2], s->stride[2] = stride;
 }
 
 /* "f16[2,16,1000,64]", "torch.Size([2, 16, 1000, 64]) torch.float16 stride (1024000, 64, 1024, 1)" */
@@ -88,15 +161,101 @@ static bool read_shape(shape *out, const char *text)
 {
     const char *strides = strstr(text, "stride");
     *out = (shape){ .type = type_in(text) };
+    if (is_changed(text))
+        return false;
     out->rank = numbers_in(text, out->dim);
     if (!out->rank || (strides && numbers_in(strides, out->stride) != out->rank))
         return false;
-    for (int64_t i = out->rank - 1, step = 1; !strides && i >= 0; step *= out->dim[i--])
-        if (out->dim[i] < 1 || out->dim[i] > (INT64_C(1) << 46) / step)
+    if (!strides && !pack(out))
+        return false;
+    for (const char *at = text; (at = strstr(at, ".transpose(")); at++) {
+        if (out->rank != 4 ||
+            (!is_word(at + 11, "1, 2)") && !is_word(at + 11, "1,2)") && !is_word(at + 11, "2, 1)")))
             return false;
-        else
-            out->stride[i] = step;
+        turn(out);
+        if (strstr(at, ".contiguous("))
+            pack(out);
+    }
     return true;
+}
+
+/* ---- names: what a pasted program gave to its variables ---- */
+
+static const char *given_to(const facts_import *m, const char *name, size_t length)
+{
+    for (size_t i = m->given_count; i-- > 0;)
+        if (strlen(m->given[i].name) == length && memcmp(m->given[i].name, name, length) == 0)
+            return m->given[i].text;
+    return NULL;
+}
+
+/* `text` with what each variable was given in place of its name. An attribute, a keyword and a
+ * function keep their names. False: a tensor is part of something whose shape is not known. */
+static bool expand(const facts_import *m, char *out, size_t room, const char *text)
+{
+    size_t used = 0;
+    bool known = true;
+    for (const char *at = text; *at;) {
+        const size_t word = word_at(at), length = word ? word : 1;
+        const char *behind = at + length + strspn(at + length, " "),
+                   *value = word && (at == text || at[-1] != '.') && *behind != '(' &&
+                                    (*behind != '=' || behind[1] == '=')
+                                ? given_to(m, at, word)
+                                : NULL;
+        const bool like = at - text >= 6 && memcmp(at - 6, "_like(", 6) == 0;
+        known &=
+            !value || at == text || like || *value == '(' || *value == '[' || !strchr(value, '(');
+        if (used + length < room)
+            used += (size_t)snprintf(out + used, room - used, "%.*s",
+                                     value ? (int)strlen(value) : (int)length, value ? value : at);
+        used = used < room ? used : room - 1;
+        at += length;
+    }
+    out[used] = '\0';
+    return known;
+}
+
+static void give(facts_import *m, const char *name, size_t length, const char *text, size_t letters)
+{
+    char part[FACTS_IMPORT_GIVEN_TEXT];
+    if (m->given_count == FACTS_IMPORT_GIVEN) {
+        m->given_count--;
+        memmove(m->given, m->given + 1, m->given_count * sizeof *m->given);
+    }
+    const size_t blank = strspn(text, " ");
+    snprintf(part, sizeof part, "%.*s", letters > blank ? (int)(letters - blank) : 0, text + blank);
+    snprintf(m->given[m->given_count].name, sizeof m->given->name, "%.*s", (int)length, name);
+    if (!expand(m, m->given[m->given_count].text, sizeof m->given->text, part))
+        m->given[m->given_count].text[0] = '\0';
+    m->given_count++;
+}
+
+/* The first comma outside brackets, or the end. */
+static size_t part_of(const char *text)
+{
+    int depth = 0;
+    size_t i = 0;
+    for (; text[i] && (text[i] != ',' || depth > 0); i++)
+        depth += (strchr("([{", text[i]) != NULL) - (strchr(")]}", text[i]) != NULL);
+    return i;
+}
+
+/* "q, k = A, B" gives each its own; "q = k = A" and "q, k, v = [A for _ in range(3)]" the same. */
+static void read_assignment(facts_import *m)
+{
+    const char *value = m->call, *end;
+    while ((end = strchr(value, '=')) && strspn(value, NAMES) == (size_t)(end - value))
+        value = end + 1;
+    const char *names_end = value;
+    const bool parts = value[part_of(value)] == ',';
+    for (const char *at = m->call; at < names_end; at++) {
+        const size_t word = word_at(at), letters = part_of(value);
+        if (!word)
+            continue;
+        give(m, at, word, value, parts ? letters : strlen(value));
+        value += parts && value[letters] ? letters + 1 : 0;
+        at += word - 1;
+    }
 }
 
 /* ---- the call ---- */
@@ -119,13 +278,19 @@ static void take_argument(pasted *p, char *text, int place)
     text += strspn(text, " *\t");
     const size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
     char *value = text + name + strspn(text + name, " ");
-    if (*value == ':' || *value == '=')
+    const bool named = *value == ':' || *value == '=';
+    if (named)
         place = argument_named(text, name);
-    if (place < ARGUMENTS && *text)
-        p->argument[place] = *value == ':' || *value == '=' ? value + 1 : text;
+    if (named && place == ARGUMENTS && !p->unknown && strncmp(text, "implementation", name) != 0) {
+        p->unknown = text;
+        text[name] = '\0';
+    }
+    if (place < ARGUMENTS && *text && !p->argument[place])
+        p->argument[place] = named ? value + 1 : text;
 }
 
-static void split(pasted *p)
+/* JAX has bias and mask where PyTorch has a mask. */
+static void split(pasted *p, bool jax)
 {
     int depth = 0, place = 0;
     char *begin = p->text;
@@ -136,7 +301,8 @@ static void split(pasted *p)
             continue;
         const bool last = !*at;
         *at = '\0';
-        take_argument(p, begin, place++);
+        take_argument(p, begin, jax && place > MASK ? place == MASK + 1 ? MASK : ARGUMENTS : place);
+        place++;
         begin = at + 1;
         if (last)
             return;
@@ -251,50 +417,119 @@ static void add_call(facts_import *m, const pasted *p, const shape *q, const sha
         return;
     }
     facts_import_add_graph(m, t, graph, 0, m->call_line);
-    if (t->problem >= 0 && q->dim[1] != k->dim[1] && !is_true(p->argument[GQA]))
+    if (t->problem < 0)
+        return;
+    if (!m->call_jax && q->dim[1] != k->dim[1] && !is_true(p->argument[GQA]))
         facts_import_say_of(&m->problem[t->problem],
                             "fewer heads of K than of Q: PyTorch needs enable_gqa=True");
+    if (p->unknown)
+        facts_import_note(&m->problem[t->problem].notes, "not understood: the argument %.40s",
+                          p->unknown);
 }
 
-static void read_call(facts_import *m)
+/* False: its shapes are not known here. */
+static bool read_call(facts_import *m, const char *text)
 {
     pasted p = { 0 };
     shape part[3];
-    memcpy(p.text, m->call, m->call_length);
-    split(&p);
+    expand(m, p.text, sizeof p.text, text);
+    split(&p, m->call_jax);
+    bool training = m->gradients || is_true(p.argument[TRAINING]);
     for (int i = 0; i < 3; i++) {
-        if (!p.argument[i] || !read_shape(&part[i], p.argument[i])) {
-            m->calls_without_shapes++;
-            return;
-        }
+        if (!p.argument[i] || !read_shape(&part[i], p.argument[i]))
+            return false;
         if (part[i].rank != 4) {
             facts_import_say_unread(m, m->call_line,
-                                    "query, key and value have four extents each where PyTorch "
-                                    "uses cuDNN: batch, heads, sequence, channels (pt/tensors)");
-            return;
+                                    m->call_jax
+                                        ? "query, key and value need four extents each: batch, "
+                                          "sequence, heads, channels"
+                                        : "query, key and value have four extents each where "
+                                          "PyTorch uses cuDNN: batch, heads, sequence, channels "
+                                          "(pt/tensors)");
+            return true;
         }
         if (!part[i].type)
             part[i].type = i ? part[0].type : &type_words[0];
+        if (m->call_jax)
+            turn(&part[i]);
+        training |= strstr(p.argument[i], "requires_grad=True") != NULL;
     }
-    const bool training = is_true(p.argument[TRAINING]);
     add_call(m, &p, &part[0], &part[1], &part[2], false, training);
     if (training)
         add_call(m, &p, &part[0], &part[1], &part[2], true, true);
+    return true;
 }
 
-/* Collects up to the closing parenthesis. */
+/* Collects up to the closing parenthesis; what a variable is given ends with a line. */
 static void collect(facts_import *m, const char *text, size_t length)
 {
-    for (size_t i = 0; i < length && m->call_depth > 0; i++) {
-        m->call_depth += (text[i] == '(') - (text[i] == ')');
+    for (size_t i = 0; i < length && m->call_depth > 0 && text[i] != '#'; i++) {
+        m->call_depth += (text[i] == '(' || text[i] == '[') - (text[i] == ')' || text[i] == ']');
         if (m->call_depth > 0 && m->call_length + 2 < sizeof m->call)
             m->call[m->call_length++] = (char)(text[i] == '"' || text[i] == '\'' ? ' ' : text[i]);
     }
+    m->call_depth -= m->call_gives && m->call_depth == 1;
     m->call[m->call_length++] = m->call_depth > 0 ? ' ' : '\0';
     if (m->call_length + 2 >= sizeof m->call || m->line > m->call_line + MOST_LINES)
         m->call_depth = 0; /* no call is so long */
-    else if (m->call_depth == 0)
-        read_call(m);
+    else if (m->call_depth == 0 && m->call_gives)
+        read_assignment(m);
+    else if (m->call_depth == 0) {
+        m->call_waits = !read_call(m, m->call);
+        free(m->last_call);
+        m->last_call = m->gradients && !m->call_waits ? NULL : strdup(m->call);
+        m->last_line = m->call_line;
+    }
+}
+
+/* A program that asks gradients asks them of the call before, too. */
+static void see_gradients(facts_import *m, const char *text, size_t length)
+{
+    static const char *const words[] = { ".backward(", ".requires_grad_(", "jax.grad(", "vjp(",
+                                         "value_and_grad(" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        m->gradients |= facts_import_find(text, length, words[i]) != NULL;
+    if (m->gradients && m->last_call && !m->call_waits)
+        facts_import_last_call(m);
+}
+
+void facts_import_last_call(facts_import *m)
+{
+    m->call_line = m->last_line;
+    (void)read_call(m, m->last_call);
+    free(m->last_call);
+    m->last_call = NULL;
+    m->call_waits = false;
+}
+
+static void begin_call(facts_import *m, const char *text, size_t length, bool jax, bool gives)
+{
+    m->call_line = m->line;
+    m->call_length = 0;
+    m->call_depth = 1;
+    m->call_jax = gives ? m->call_jax : jax;
+    m->call_gives = gives;
+    collect(m, text, length);
+}
+
+/* "q, k = ": does the line give something to variables? */
+static bool is_assignment(const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < length && strchr(NAMES, text[i]))
+        i++;
+    return i && i + 1 < length && text[i] == '=' && text[i + 1] != '=';
+}
+
+/* A line of a traceback, or a fence: a call that is open does not go on behind it. */
+static bool ends_call(const char *text, size_t length)
+{
+    static const char *const words[] = { "File \"", "^^^^",      "```",
+                                         "Error: ", "Traceback", "Running with" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (facts_import_find(text, length, words[i]) != NULL)
+            return true;
+    return false;
 }
 
 /* ---- TransformerEngine ---- */
@@ -481,15 +716,16 @@ static bool add_hlo(facts_import *m, const char *text)
 
 bool facts_import_call_line(facts_import *m, const char *text, size_t length)
 {
-    static const char name[] = "scaled_dot_product_attention(",
-                      config[] = "DotProductAttention:Running with config=";
+    static const char name[] = "dot_product_attention(", config[] = "Running with config={";
     const char *at = facts_import_find(text, length, name);
-    if (m->call_depth == 0 && at != NULL) {
-        m->call_line = m->line;
-        m->call_length = 0;
-        m->call_depth = 1;
+    const bool torch = at && at - text >= 7 && memcmp(at - 7, "scaled_", 7) == 0;
+    if (!m->gradients)
+        see_gradients(m, text, length);
+    if (m->call_depth > 0 && (ends_call(text, length) || (m->call_gives && at)))
+        m->call_depth = 0;
+    if (m->call_depth == 0 && at != NULL && (torch || at == text || at[-1] != '_')) {
         at += strlen(name);
-        collect(m, at, length - (size_t)(at - text));
+        begin_call(m, at, length - (size_t)(at - text), !torch, false);
         return true;
     }
     if (m->call_depth > 0) {
@@ -502,7 +738,16 @@ bool facts_import_call_line(facts_import *m, const char *text, size_t length)
         free(hlo);
         return read;
     }
-    if ((at = facts_import_find(text, length, config)) == NULL)
+    at = facts_import_find(text, length, config);
+    const bool configures = at && facts_import_find(text, length, "'qkv_layout'");
+    size_t prompt = 0;
+    while (prompt < length && strchr(" \t>.", text[prompt]))
+        prompt++;
+    if (!configures && is_assignment(text + prompt, length - prompt)) {
+        begin_call(m, text + prompt, length - prompt, false, true);
+        return true;
+    }
+    if (!configures)
         return false;
     char *line = strndup(at, length - (size_t)(at - text));
     const bool training = is_set(line, "is_training", "True");
@@ -514,14 +759,87 @@ bool facts_import_call_line(facts_import *m, const char *text, size_t length)
     return true;
 }
 
+/* ---- what else the text says ---- */
+
+/* "cuDNN version: 9.12.0.46", "nvidia-cudnn-cu12==9.10.2.21", "libcudnn.so.9.1.0", but not "cudnn
+ * version below 9.0.0". */
+static void name_cudnn(facts_import *m, const char *text, size_t length)
+{
+    static const char *const between[] = { "version", "backend", "runtime", "cu11", "cu12",
+                                           "cu13",    "so",      "is",      "v" };
+    const char *end = text + length;
+    for (const char *at = text; at + 5 < end; at++) {
+        if (strncasecmp(at, "cudnn", 5) != 0)
+            continue;
+        const char *number = at + 5;
+        for (bool skipped = true; skipped;) {
+            skipped = false;
+            while (number < end && strchr(" \t:=_-.()'\"", *number))
+                number++;
+            for (size_t i = 0; i < sizeof between / sizeof *between && !skipped; i++)
+                if (facts_import_starts(number, (size_t)(end - number), between[i])) {
+                    number += strlen(between[i]);
+                    skipped = true;
+                }
+        }
+        char said[40], *stop = said;
+        long part[3] = { 0 };
+        int parts = 0;
+        facts_import_printable(said, sizeof said, number, (size_t)(end - number));
+        for (char *from = said; parts < 3; from = stop + 1) {
+            part[parts] = strtol(from, &stop, 10);
+            if (stop == from || part[parts] < 0 || part[parts] > 99 || (parts < 2 && *stop != '.'))
+                break;
+            parts++;
+        }
+        if (parts == 3)
+            facts_import_name(m, "cuDNN", "%ld.%ld.%ld", part[0], part[1], part[2]);
+    }
+}
+
+/* "H100", "RTX 5090", "A10G": a word of capitals and digits that has a description. */
+static void name_product(facts_import *m, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length && m->is_gpu && m->gpus_left > 0; i++) {
+        char word[16] = "";
+        size_t n = 0, capitals = 0;
+        if (!isupper((unsigned char)text[i]) || (i && isalnum((unsigned char)text[i - 1])))
+            continue;
+        for (; i + n < length && n < sizeof word - 1 &&
+               (isupper((unsigned char)text[i + n]) || isdigit((unsigned char)text[i + n]) ||
+                (text[i + n] == ' ' && n == 3 && capitals == 3));
+             n++) {
+            capitals += isupper((unsigned char)text[i + n]) != 0;
+            word[n] = text[i + n];
+        }
+        if (capitals < n && capitals < 5 && strpbrk(word, "0123456789") && n > 1 &&
+            !isalnum((unsigned char)(i + n < length ? text[i + n] : ' '))) {
+            m->gpus_left--;
+            if (m->is_gpu(word)) {
+                m->gpus_left = 0;
+                facts_import_name(m, "GPU", "%s", word);
+            }
+        }
+        i += n ? n - 1 : 0;
+    }
+}
+
+void facts_import_environment(facts_import *m, const char *text, size_t length)
+{
+    name_cudnn(m, text, length);
+    name_product(m, text, length);
+}
+
 bool facts_import_is_failure(const char *text, size_t length)
 {
-    static const char *const kinds[] = { "Error: ", "Exception: ", "UserWarning: ", "Disabling " },
+    static const char *const kinds[] = { "Error: ", "error: ", "Exception: ", "UserWarning: ",
+                                         "Disabling " },
                              *const owners[] = { "cuDNN",
                                                  "cudnn",
                                                  "CUDNN",
                                                  "sdp_utils",
                                                  "No available kernel",
+                                                 "No valid engine configs",
                                                  "FusedAttention" };
     bool kind = false, owner = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -10,7 +10,9 @@ enum {
     FACTS_IMPORT_THREADS = 64,
     FACTS_IMPORT_GRAPHS = 1 << 14,
     FACTS_IMPORT_NO_PROBLEM = -1,
-    FACTS_IMPORT_CALL = 1 << 13
+    FACTS_IMPORT_CALL = 1 << 13,
+    FACTS_IMPORT_GIVEN = 64,
+    FACTS_IMPORT_GIVEN_TEXT = 240
 };
 
 /* What is remembered of a thread. */
@@ -58,8 +60,19 @@ struct facts_import {
     char *block; /* a graph over several lines, from "{" to "}"; owned */
     size_t block_length, block_line;
     char call[FACTS_IMPORT_CALL]; /* a call that somebody pasted, up to its closing parenthesis */
-    size_t call_length, call_line, calls_without_shapes;
+    size_t call_length, call_line;
     int call_depth; /* of parentheses; 0: no call is open */
+    bool call_jax,  /* sequence before heads, no enable_gqa */
+        call_gives; /* no call: what variables are given */
+    struct {
+        char name[24], text[FACTS_IMPORT_GIVEN_TEXT];
+    } given[FACTS_IMPORT_GIVEN]; /* to variables of a pasted program, the last one last */
+    size_t given_count, last_line;
+    bool (*is_gpu)(const char *word); /* NULL: nobody knows */
+    int gpus_left;                    /* words to ask; 0: one was found */
+    char *last_call;                  /* owned; NULL: none, or its backward was asked */
+    bool gradients,                   /* the text asks for gradients */
+        call_waits;                   /* the last call stands before what its variables are given */
 };
 
 /* keep_problems.c: the list of problems, and turning a graph into a problem. */
@@ -90,6 +103,11 @@ int facts_import_add_case(facts_import *m, const char *text, const char *cudnn);
 
 /* pasted.c: is the line one of a call or of a configuration that somebody pasted? */
 bool facts_import_call_line(facts_import *m, const char *text, size_t length);
+/* Reads the last call again: with gradients, or at the end of a program that calls its function
+ * there. */
+void facts_import_last_call(facts_import *m);
+/* The cuDNN and the GPU that a line of no log names. */
+void facts_import_environment(facts_import *m, const char *text, size_t length);
 /* A line of an exception or a warning about cuDNN. */
 bool facts_import_is_failure(const char *text, size_t length);
 

@@ -199,6 +199,7 @@ static void draw_kernel(dice *d, evaluation *out, const shape *x)
     k->splits = ONE_OF(d, splits);
     k->lazy = ONE_OF(d, lazy);
     k->reversed = one_in(d, 3);
+    k->one_lane = one_in(d, 3);
     if (x->narrow && k->lazy > 4.0F)
         k->lazy = 4.0F; /* the threshold that the model starts from */
     if (!x->narrow && out->type != FACTS_SELF_F32 && one_in(d, 3))
@@ -208,9 +209,10 @@ static void draw_kernel(dice *d, evaluation *out, const shape *x)
     k->scale_factor = one_in(d, 4) ? 1.0 + 0x1p-23 : 1.0;
     if (one_in(d, 3))
         k->key_shift = x->keys / 3 + 1;
-    snprintf(out->kernel_text, sizeof out->kernel_text, "%s; tile %d, splits %d, lazy %g%s%s%s%s%s",
-             facts_self_type_word(out->type), (int)k->tile, (int)k->splits, (double)k->lazy,
-             k->reversed ? ", reversed" : "", k->adder.truncates ? ", truncating" : "",
+    snprintf(out->kernel_text, sizeof out->kernel_text,
+             "%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s", facts_self_type_word(out->type),
+             (int)k->tile, (int)k->splits, (double)k->lazy, k->reversed ? ", reversed" : "",
+             k->one_lane ? ", one lane" : "", k->adder.truncates ? ", truncating" : "",
              k->scale_last ? ", scale last" : "", k->partials_fp32 ? ", fp32 partials" : "",
              k->key_shift ? ", keys moved" : "");
 }

@@ -194,10 +194,13 @@ int facts_device_load(facts_described_device *out, const char *spec, facts_error
     json_array_foreach(json_object_get(file, "products"), i, product)
     {
         const size_t n = strlen(out->products);
-        (void)snprintf(out->products + n, sizeof out->products - n, "%s%s", n ? ", " : "",
-                       json_is_string(product) ? json_string_value(product) : "?");
+        const char *said = json_is_string(product) ? json_string_value(product) : "?";
+        (void)snprintf(out->products + n, sizeof out->products - n, "%s%s", n ? ", " : "", said);
+        if (strncmp(out->name, "sm", 2) == 0 && (n == 0 || is_product(spec, said)))
+            (void)snprintf(out->product, sizeof out->product, "%s", said);
     }
     facts_plain(out->products);
+    facts_plain(out->product);
     text_field(file, "read_with", out->read_with, sizeof out->read_with);
     text_field(file, "date", out->date, sizeof out->date);
     if (!out->name[0])

@@ -14,6 +14,8 @@ typedef struct facts_described_device {
     char file[FACTS_PATH]; /* where that stands, when it was given by path */
     char source[256];      /* where it was read, for people */
     char products[256];    /* "B200, GB200": names that --device takes */
+    char product[64];      /* what a description from specifications is shown as: the product that
+                              was asked for, or the first; empty: `name` says it */
     char read_with[128];
     char date[16];
     int sm; /* 90, 100 */

@@ -37,10 +37,12 @@ typedef struct facts_bisection {
     bool dear[FACTS_BISECT_MOST]; /* would have to be installed */
     facts_intern *values;         /* what is compared; a value is its number */
     facts_bisect_result result;
-    char device[112]; /* a GPU's name once it is known; empty before */
-    size_t asked;     /* questions to workers */
-    bool written;     /* the record exists; new lines are appended */
-    bool cut_off;     /* the record that is resumed has no end */
+    char device[112];  /* a GPU's name once it is known; empty before */
+    size_t asked;      /* questions to workers */
+    bool written;      /* the record exists; new lines are appended */
+    bool cut_off;      /* the record that is resumed has no end */
+    char offline[400]; /* why a version that nobody named could not be installed */
+    char wider[80];    /* "9.8.0..9.28.1": the versions that could be named; empty: they were */
 } facts_bisection;
 
 /* Passes the result of a bisection to the report package: JSON lines, the summary first, then each
@@ -59,13 +61,17 @@ static void add_flag(facts_text *out, const char *key, bool value)
 
 static void add_whole(facts_text *out, const facts_bisection *b)
 {
+    char shown[176];
     static const char *const outcomes[] = { "waiting", "nothing", "equal", "found" };
     facts_text_puts(out, "{");
     facts_text_member(out, "case", b->name);
     facts_text_member(out, "device", b->device[0] ? b->device : b->at[0].target.device);
+    facts_target_shown(shown, &b->at[0].target);
+    facts_text_member(out, "shown_device", b->device[0] ? b->device : shown);
     facts_text_member(out, "by", facts_by_word(b->by));
     facts_text_member(out, "outcome", outcomes[b->result.outcome]);
     facts_text_member(out, "asked_device", b->device_word);
+    facts_text_member(out, "wider", b->wider);
     add_flag(out, "ran", b->task == FACTS_TASK_RUN);
     add_flag(out, "plan", b->options->plan);
     add_flag(out, "all", b->options->all);
@@ -93,6 +99,8 @@ static void add_version(facts_text *out, const facts_bisection *b, size_t versio
                                        { "knobs", reported->knobs },
                                        { "class", reported->class_word },
                                        { "text", reported->text },
+                                       { "meaning", reported->meaning },
+                                       { "forward", reported->forward },
                                        { "rule", reported->rule },
                                        { "remedy", reported->remedy },
                                        { "known", reported->known } };
@@ -218,6 +226,9 @@ static void make_ready(facts_bisection *b, size_t version)
     facts_error message = { 0 };
     if (is_ready(&v->target.build) || v->why[0])
         return;
+    snprintf(v->why, sizeof v->why, "%s", b->offline);
+    if (v->why[0])
+        return;
     int status = facts_builds_ensure(&builds, v->target.build.name, pinned(b), NULL, &message);
     if (status == 0 && builds.count == 1 && is_ready(&builds.at[0])) {
         v->target.build = builds.at[0];
@@ -225,6 +236,8 @@ static void make_ready(facts_bisection *b, size_t version)
     } else
         snprintf(v->why, sizeof v->why, "%.*s", (int)sizeof v->why - 1,
                  message.text[0] ? message.text : "it could not be installed");
+    if (!b->options->cudnn) /* nobody asked for this version: the next one is not tried */
+        snprintf(b->offline, sizeof b->offline, "%s", v->why);
     facts_builds_free(&builds);
 }
 
@@ -284,6 +297,7 @@ static int ask_round(facts_bisection *b, int attempt)
     facts_options options = *b->options;
     bisect_round round = { .b = b, .attempt = attempt };
     options.json = false; /* rows are not the answer */
+    options.explain = b->task != FACTS_TASK_RUN;
     options.resume |= b->written;
     facts_session session = { .options = &options,
                               .task = b->task,
@@ -466,6 +480,37 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
         b->versions ? b->at[0].target.build.name : "none");
 }
 
+/* The oldest and the newest version of some builds: "9.8.0..9.28.1". */
+static void span_of(const facts_builds *builds, char out[80])
+{
+    const facts_build *oldest = &builds->at[0], *newest = oldest;
+    for (size_t i = 1; i < builds->count; i++) {
+        const facts_build *one = &builds->at[i];
+        oldest = compare_versions(one, oldest) < 0 ? one : oldest;
+        newest = compare_versions(one, newest) > 0 ? one : newest;
+    }
+    snprintf(out, 80, "%.30s..%.30s", oldest->version, newest->version);
+}
+
+/* Without --cudnn: the installed versions, and those between them that could be installed. */
+static void add_between(facts_bisection *b, facts_builds *builds)
+{
+    facts_builds more = { 0 };
+    facts_error ignored;
+    char installed[80];
+    if (facts_builds_installable(&more, &ignored) == 0 && more.count > 0)
+        span_of(&more, b->wider);
+    facts_builds_free(&more);
+    if (b->options->all || builds->count < 2)
+        return;
+    span_of(builds, installed);
+    if (facts_builds_resolve(&more, installed, FACTS_RESOLVE_INSTALLABLE | pinned(b), NULL,
+                             &ignored) != 0)
+        return;
+    facts_builds_free(builds);
+    *builds = more;
+}
+
 static int read_versions(facts_bisection *b)
 {
     facts_error message = { 0 };
@@ -479,8 +524,11 @@ static int read_versions(facts_bisection *b)
                                   flags | pinned(b), NULL, &message);
     if (status != FACTS_EXIT_OK)
         fprintf(stderr, "facts: %s\n", message.text);
-    else
+    else {
+        if (!b->options->cudnn)
+            add_between(b, &builds);
         status = take_versions(b, &target, &builds);
+    }
     facts_builds_free(&builds);
     return status;
 }

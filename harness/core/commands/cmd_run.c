@@ -43,7 +43,9 @@ static int facts_open_plan_dir(char out[FACTS_PATH], facts_options *options)
 
 static void show_nearest(facts_session *session, const facts_outcome *outcome)
 {
-    const bool explained = facts_explain_nearest(outcome->text, outcome->length, stdout);
+    char shown[176];
+    facts_target_shown(shown, &session->targets.at[outcome->target]);
+    const bool explained = facts_explain_nearest(outcome->text, outcome->length, shown, stdout);
     if (explained && session->work_count == 1) /* once is enough */
         session->tally.cells[outcome->target].reason = 0;
 }

@@ -85,14 +85,14 @@ void facts_callers_member(facts_text *out, const facts_callers *callers,
     facts_text_puts(out, "],");
 }
 
-const char *facts_callers_saying(const facts_callers *callers, const char *line)
+const facts_caller *facts_callers_saying(const facts_callers *callers, const char *line)
 {
     for (size_t i = 0; i < callers->count; i++) {
         const char *begin = strchr(text_of(&callers->at[i], "says"), '"'),
                    *end = begin ? strchr(begin + 1, '"') : NULL;
         const size_t letters = end ? (size_t)(end - begin - 1) : 0;
         if (letters >= LEAST_QUOTE && memmem(line, strlen(line), begin + 1, letters))
-            return text_of(&callers->at[i], "rule");
+            return &callers->at[i];
     }
     return NULL;
 }

@@ -30,8 +30,8 @@ void facts_callers_lines(facts_text *out, const char *prefix, const facts_caller
 /* The member `callers`, with a comma behind it: the rules that refuse the case. */
 void facts_callers_member(facts_text *out, const facts_callers *callers,
                           const facts_subject *subject);
-/* The name of the first rule whose message is part of a log's line; NULL: there is none. */
-const char *facts_callers_saying(const facts_callers *callers, const char *line);
+/* The first rule whose message is part of a log's line; NULL: there is none. */
+const facts_caller *facts_callers_saying(const facts_callers *callers, const char *line);
 void facts_callers_free(facts_callers *callers);
 
 #endif

@@ -67,6 +67,16 @@ static void read_known(facts_reported *reported, facts_span list)
     json_decref(known);
 }
 
+static void read_forward(facts_reported *reported, facts_span object)
+{
+    json_t *forward = object.at ? json_loadb(object.at, object.length, 0, NULL) : NULL;
+    const json_t *reason = json_object_get(forward, "reason");
+    const char *text = json_string_value(json_object_get(reason, "text"));
+    snprintf(reported->forward, sizeof reported->forward, "%s", text ? text : "");
+    facts_plain(reported->forward);
+    json_decref(forward);
+}
+
 void facts_reported_row(facts_reported *reported, const facts_line *row)
 {
     char engines[512];
@@ -83,6 +93,11 @@ void facts_reported_row(facts_reported *reported, const facts_line *row)
     keep_once(reported->engines, sizeof reported->engines, engines);
     facts_row_text(row, "class", reported->class_word, sizeof reported->class_word);
     facts_row_text(row, "text", reported->text, sizeof reported->text);
+    const facts_span reason = facts_line_get(row, "reason");
+    if (reason.at &&
+        memmem(reason.at, reason.length, "\"chain\":[{", 10)) /* of cuDNN, not of ours */
+        facts_row_text(row, "meaning", reported->meaning, sizeof reported->meaning);
+    read_forward(reported, facts_line_get(row, "forward"));
     facts_row_text(row, "remedy", reported->remedy, sizeof reported->remedy);
     facts_row_text(row, "rule", reported->rule, sizeof reported->rule);
     read_known(reported, facts_line_get(row, "known"));

@@ -28,6 +28,8 @@ typedef struct facts_reported {
     bool has_knobs;      /* the row has knobs, possibly an empty list */
     char class_word[24]; /* of the reason */
     char text[400];      /* of the reason */
+    char meaning[400];   /* of the reason: a sentence of ours about the keys that decide */
+    char forward[400];   /* why the forward of an accepted backward is refused */
     char remedy[200], rule[80];
     char known[400]; /* "TITLE (ID)" of the known failure that speaks of the case */
 } facts_reported;

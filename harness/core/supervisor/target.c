@@ -158,6 +158,14 @@ int facts_target_device(facts_target *out, const char *word, facts_error *messag
     return status;
 }
 
+const char *facts_target_shown(char out[176], const facts_target *target)
+{
+    const char *product = target->described.product;
+    snprintf(out, 176, "%s%s%s%s", target->device, *product ? " (" : "", product,
+             *product ? ")" : "");
+    return out;
+}
+
 static int add_device(facts_targets *targets, const char *word, const facts_builds *builds,
                       facts_error *message)
 {

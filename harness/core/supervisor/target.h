@@ -54,6 +54,8 @@ void facts_targets_free(facts_targets *targets);
 void facts_target_planned(char out[16], const facts_target *target);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
 int facts_gpus_here(void);
+/* For people: "sm100-spec (B200)"; the device's name alone where it names a product. */
+const char *facts_target_shown(char out[176], const facts_target *target);
 /* What a GPU is called in records: "NVIDIA H100 80GB HBM3" is h100-80gb-hbm3. */
 void facts_device_label(char *out, size_t capacity, const char *device_name);
 

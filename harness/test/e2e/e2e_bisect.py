@@ -59,10 +59,11 @@ class Versions(e2e.TestCase):
 class Bisect(Versions):
     def test_the_edge_is_found_and_can_be_repeated(self):
         done = self.bisect(LOST)
-        refused = "unsupported: SDPA only supports FP16/BF16/FP8 I/O"
+        refused = "unsupported: impl=unified is refused here; accepted: impl=auto"
+        words = r"\n +cuDNN: SDPA only supports FP16/BF16/FP8 I/O"
         self.assertIn("lost: last good 9.20.0, first bad 9.27.0\n", done.out)
         known = r"\(known: .*\(unified-f32-illegal-access\)\)\n +instead: use impl=composite, .*"
-        sides = rf"\n  9\.20\.0 +supported, .*{known}\n  9\.27\.0 +{re.escape(refused)}\n\n"
+        sides = rf"\n  9\.20\.0 +supported, .*{known}\n  9\.27\.0 +{refused}{words}\n\n"
         self.assertRegex(done.out, sides)
         again = f"  again: facts decide '{LOST}' --cudnn {PAIR} --device h100-sxm\n"
         self.assertIn(again, done.out)
@@ -71,6 +72,19 @@ class Bisect(Versions):
         self.assertEqual(found, [("9.20.0", "supported"), ("9.27.0", "unsupported")])
         found = [edge["change"], *(whole[k] for k in ("outcome", "edges", "whole", "versions"))]
         self.assertEqual(found, ["lost", "found", 1, True, 2])
+
+    def test_without_versions_those_between_two_answers_are_installed_or_a_gap(self):
+        cache = self.path("two")
+        os.makedirs(os.path.join(cache, "facts/cudnn"))
+        for name in e2e.CI_BUILDS:
+            folder = os.path.dirname(e2e.need(name).dir)
+            os.symlink(folder, os.path.join(cache, "facts/cudnn", name))
+        offline = {"PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
+        done = e2e.facts("bisect", LOST, XDG_CACHE_HOME=cache, **offline)
+        self.assertStatus(done, 4)
+        self.assertIn("lost between: good 9.20.0, bad 9.27.0\n", done.out)
+        self.assertRegex(done.out, r"\n  9\.21\.0 .. 9\.26\.1 +could not be asked: .+")
+        self.assertEqual(done.err.count(" installing "), 1, "one download that fails is enough")
 
     def test_equal_ends_are_said(self):
         same = "no change: 9.20.0 and 9.27.0 give the same answer"

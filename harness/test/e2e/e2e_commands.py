@@ -250,11 +250,24 @@ class Explaining(Commands):
                 "impl=unified is refused here; accepted: impl=auto\n",
             ),
             ("T4", "pass=fwd d=64", "cuDNN's attention needs sm_80 or newer; this GPU is sm_75"),
+            (
+                "h100-sxm",
+                "pass=bwd dtype=bf16 b=3 h=2 s=200 d=64 padding=random lens_shape=bcast",
+                "the backward is accepted; its forward is not\n  forward     pass=fwd ",
+            ),
         ):
             done = self.decided(case, "--device", device, "--overwrite")[0]
             self.assertIn(words, done.out)
             self.assertEqual("accepted" in done.out, device != "T4", done.out)
             self.assertNotIn("inconclusive", done.out)
+
+    def test_a_matrix_of_given_cases(self):
+        at = self.path("matrix")
+        words = f"matrix 'pass=fwd d=64,100' --cudnn {e2e.need(e2e.NEW).name} --device B200 -o {at}"
+        done = self.right(words)
+        self.assertIn("sm100-spec (B200)  yes 1  no 1\n", done.out)
+        with open(os.path.join(at, "index.html"), encoding="utf-8") as page:
+            self.assertIn("sm100-spec (B200)", page.read())
 
     def test_doctor_compiles_a_plan_and_says_what_can_be_done(self):
         done = self.right("doctor")

@@ -126,7 +126,7 @@ class Gate(e2e.TestCase):
         sides = ("--baseline", "9.20.0", "--candidate", "9.27.0", "--markdown")
         again = e2e.facts("gate", self.path("r.jsonl"), *sides)
         self.assertStatus(again, 1)
-        moved = "FACTS: DO NOT MOVE (cuDNN 9.20.0 → 9.27.0 on h100-sxm, sm100-spec)"
+        moved = "FACTS: DO NOT MOVE (cuDNN 9.20.0 → 9.27.0 on h100-sxm, sm100-spec (B200))"
         said = f"**{moved}: 4 accepted cases are refused now. Numbers were not computed.**\n"
         self.assertTrue(again.out.startswith(said), again.out[:200])
         self.assertIn("will pass it", again.out)

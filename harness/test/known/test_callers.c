@@ -84,7 +84,8 @@ Test(callers, a_member_has_every_rule)
 Test(callers, a_line_of_a_log_names_its_rule)
 {
     const char *warning = "UserWarning: head_dim should be a multiple of 8 (Triggered internally)";
-    cr_assert_str_eq(facts_callers_saying(&callers, warning), "pt/multiple-of-8");
+    const facts_caller *said = facts_callers_saying(&callers, warning);
+    cr_assert_str_eq(json_string_value(json_object_get(said->said, "rule")), "pt/multiple-of-8");
     cr_assert_null(facts_callers_saying(&callers, "UserWarning: something else"));
 }
 

@@ -73,6 +73,26 @@ Test(shows, sparse_int_hides_what_gauss_shows)
     cr_expect_gt(ratio_of("pass=fwd want=stats", "gauss", like, FATTN__LIAR_P_TRUNC, false), 5.0);
 }
 
+/* A lane that adds a row key by key rounds alike where the weights have few values. */
+Test(shows, equal_weights_may_be_added_by_one_lane)
+{
+    const fattn__gpu_like lane = { .on = true, .tile = 128, .one_lane = true };
+    for (int keys = 256; keys <= 2048; keys *= 2) {
+        static const facts_self_type types[] = { FACTS_SELF_BF16, FACTS_SELF_F32 };
+        char text[FACTS_CASE_TEXT];
+        snprintf(text, sizeof text, "h=2 s=16/%d d=8 fill=sparse_int want=stats+max+sum_exp seed=3",
+                 keys);
+        for (size_t t = 0; t < 2; t++) {
+            facts_self_end end;
+            planted_make(types[t], text);
+            facts_self_case_run(&end, &planted_scene, &lane, FATTN__LIAR_NONE);
+            facts_self_case_close(&planted_scene);
+            cr_expect(!end.found && end.gates[FACTS_GATE_TL] > 0.1, "%d, %d keys: %s %g, tl %g",
+                      (int)types[t], keys, end.gate, end.ratio, end.gates[FACTS_GATE_TL]);
+        }
+    }
+}
+
 /* The answer of the last run, judged by other constants. */
 static facts_judgement judge(facts_tensor_id id, const facts_constants *constants, bool coherent)
 {

@@ -1,6 +1,5 @@
 /* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c).
  */
-#include <fcntl.h>
 #include <signal.h>
 
 #include "../worker/running.h"
@@ -16,90 +15,6 @@ Test(supervisor, every_planned_case_has_exactly_one_row)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
     cr_expect_eq(s.starts, 200);
     cr_expect(s.ended && s.complete);
-}
-
-/* Process ids of the children of `parent`. */
-static size_t children_of(pid_t parent, pid_t *out, size_t capacity)
-{
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    int fd = open(path, O_RDONLY);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    size_t n = 0;
-    char *end = text;
-    for (long pid; n < capacity && (pid = strtol(end, &end, 10)) > 0;)
-        out[n++] = (pid_t)pid;
-    return n;
-}
-
-/* Each kill meets a worker in the middle of a case, and a second one wherever it is. */
-Test(supervisor, kill_9_of_workers_costs_one_row_each)
-{
-    setenv("FACTS_FAULT", "hold@d=160;hold@d=480;hold@d=800;hold@d=1120;hold@d=1440", 1);
-    pid_t child = start("run '" MANY "' --device cpu -j 2 -o r");
-    pid_t workers[8];
-    size_t kills = 0;
-    for (int d = 160; d <= 1440; d += 320) {
-        char held[16], row[64];
-        snprintf(held, sizeof held, "d=%d.", d);
-        snprintf(row, sizeof row, "{\"case\":\"pass=fwd dtype=bf16 d=%d\"", d);
-        while (!lines_with("held", held) &&
-               !lines_with("r", row)) /* a row: the kill before met it */
-            nap_ms(5);
-        for (size_t n = children_of(child, workers, 8); n > 0; n--)
-            kills += kill(workers[n - 1], SIGKILL) == 0;
-    }
-    put("go", "");
-    cr_expect_eq(finish(child), 1);
-    summary s = sum_up("r");
-    const size_t dead = s.verdicts[FACTS_VERDICT_CRASH] + s.verdicts[FACTS_VERDICT_EXIT_CRASH];
-    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
-    cr_expect_eq(s.names, 200);
-    cr_expect(dead >= 5 && dead <= kills, "%zu rows of %zu kills", dead, kills);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS] + dead, 200);
-}
-
-/* Gone, or a zombie that nobody has buried yet. */
-static bool is_dead(pid_t pid)
-{
-    char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY);
-    if (fd < 0)
-        return true;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
-    const char *state = got > 0 ? strrchr(text, ')') : NULL;
-    return !state || state[2] == 'Z' || state[2] == 'X';
-}
-
-Test(supervisor, kill_9_of_the_supervisor_then_resume_gives_the_rows_of_an_unbroken_run)
-{
-    setenv("FACTS_FAULT", "slow;hold@d=1600", 1);
-    pid_t workers[8];
-    for (size_t i = 0; i < 4; i++) {
-        pid_t child = start("decide '" MANY "' --device cpu -j 2 %s -o r", i ? "--resume" : "");
-        until_lines("r", "\"verdict\"", 3 + 17 * i);
-        size_t n = children_of(child, workers, 8);
-        kill(child, SIGKILL);
-        finish(child);
-        for (size_t w = 0; w < n; w++)
-            while (!is_dead(workers[w])) /* one that lives on is the suite's time-out */
-                nap_ms(5);
-    }
-    cr_expect_lt(sum_up("r").rows, 200);
-    setenv("FACTS_FAULT", "slow", 1);
-    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
-    summary s = sum_up("r");
-    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
-    cr_expect_eq(s.names, 200);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
-    cr_expect(s.complete);
-    cr_expect_eq(s.bad, 0);
 }
 
 #define DECIDE_FEW "decide '" FEW "' --device cpu "
@@ -136,30 +51,6 @@ Test(supervisor, a_row_with_an_unknown_verdict_is_asked_again)
     summary s = sum_up("r");
     cr_expect(s.rows == 13 && s.names == 12 && s.verdicts[FACTS_VERDICT_PASS] == 12, "%zu rows",
               s.rows);
-}
-
-Test(supervisor, an_interrupt_keeps_what_is_there_and_resume_does_the_rest)
-{
-    static const int signals[] = { SIGINT, SIGTERM };
-    static const char *const records[] = { "r0", "r1" };
-    for (int i = 0; i < 2; i++) {
-        char go[128];
-        snprintf(go, sizeof go, "%s/go", folder);
-        unlink(go);
-        setenv("FACTS_FAULT", "slow;hold@d=64", 1);
-        pid_t child = start("decide '" MANY "' --device cpu -j 2 -o r%d", i);
-        until_lines(records[i], "d=64\"", 1);
-        kill(child, signals[i]);
-        put("go", "");
-        cr_expect_eq(finish(child), 130);
-        summary s = sum_up(records[i]);
-        cr_expect_eq(s.rows, s.starts, "%zu rows of %zu starts", s.rows, s.starts);
-        cr_expect_lt(s.rows, 200);
-        cr_expect(s.ended && !s.complete);
-        unsetenv("FACTS_FAULT");
-        cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r%d", i), 0);
-        cr_expect_eq(sum_up(records[i]).rows, 200);
-    }
 }
 
 /* Has this process handled each SIGINT that it got? */
@@ -202,17 +93,6 @@ static int facts_on_40_kB(void)
              folder, getenv("FACTS_BIN"));
     const int status = system(command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
-{
-    cr_expect_eq(facts_on_40_kB(), 3);
-    summary s = sum_up("r");
-    cr_expect(s.rows > 10 && s.rows < 200, "%zu rows", s.rows);
-    cr_expect_leq(s.bad, 1, "only the last line may be torn");
-    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 0);
-    s = sum_up("r");
-    cr_expect(s.rows == 200 && s.names == 200, "%zu rows", s.rows);
 }
 
 Test(supervisor, what_no_record_can_take_is_not_asked)
@@ -276,20 +156,6 @@ Test(supervisor, fail_fast_stops_at_the_first_finding)
     summary s = sum_up("r");
     cr_expect_lt(s.rows, 10);
     cr_expect_not(s.complete);
-}
-
-Test(supervisor, shards_are_disjoint_and_merge_to_the_whole)
-{
-    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 1/3 -o r1"), 0);
-    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 2/3 -o r2"), 0);
-    cr_expect_eq(facts("merge -o early r1 r2"), 4);
-    cr_expect(output_says("shard 3/3 of none on cpu"));
-    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 3/3 -o r3"), 0);
-    cr_expect_eq(facts("merge -o all r1 r2 r3"), 0);
-    summary s = sum_up("all");
-    cr_expect_eq(s.rows, 200);
-    cr_expect_eq(s.names, 200);
-    cr_expect(s.complete);
 }
 
 Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)

@@ -29,28 +29,32 @@ typedef struct asked {
     const char *reason_class, *says;
 } asked;
 
-/* The rows of these cases, asked of one worker; a JSON array. */
-static inline json_t *rows_of(const asked cases[], size_t count)
+/* The rows of these cases, asked of one worker of this target ("run", "decide", "plan"); a JSON
+ * array. */
+static inline json_t *rows_of(const char *target, const char *how, const asked cases[],
+                              size_t count)
 {
-    char command[4200], line[1 << 16], inputs[] = "/tmp/facts-asked-XXXXXX";
+    char command[4200], *line = NULL, inputs[] = "/tmp/facts-asked-XXXXXX";
+    size_t room = 0;
     const char *bin = getenv("FACTS_BIN");
     json_t *rows = json_array();
     FILE *in = fdopen(mkstemp(inputs), "w");
     cr_assert(in);
-    fputs(CPU_TARGET, in);
+    fputs(target, in);
     for (size_t i = 0; i < count; i++)
-        fprintf(in, "{\"id\":%zu,\"case\":\"%s\",\"do\":\"run\"}\n", i + 1, cases[i].text);
+        fprintf(in, "{\"id\":%zu,\"case\":\"%s\",\"do\":\"%s\"}\n", i + 1, cases[i].text, how);
     fclose(in);
     snprintf(command, sizeof command, "%s/facts-worker < %s", bin ? bin : "bin", inputs);
     FILE *out = popen(command, "r");
     cr_assert(out);
-    while (fgets(line, sizeof line, out)) {
+    while (getline(&line, &room, out) > 0) {
         json_t *reply = json_loads(line, 0, NULL), *row = json_object_get(reply, "row");
         if (row)
             json_array_append(rows, row);
         json_decref(reply);
     }
     cr_assert_eq(pclose(out), 0);
+    free(line);
     remove(inputs);
     cr_assert_eq(json_array_size(rows), count, "%s ...: %zu rows", cases[0].text,
                  json_array_size(rows));
@@ -78,7 +82,7 @@ static inline void check_row(const asked *a, const json_t *row)
 /* Release with json_decref(). */
 static inline json_t *check_rows(const asked cases[], size_t count)
 {
-    json_t *rows = rows_of(cases, count);
+    json_t *rows = rows_of(CPU_TARGET, "run", cases, count);
     for (size_t i = 0; i < count; i++)
         check_row(&cases[i], json_array_get(rows, i));
     return rows;

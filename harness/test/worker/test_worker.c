@@ -57,32 +57,9 @@ static void leave(answer *a)
     free(a->out);
 }
 
-#define FORWARD "pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 "
-#define SMALL "dtype=bf16 b=2 h=2 s=40 d=32 "
-
-Test(worker, fills_layouts_gaps_and_lengths_pass_and_what_is_wrong_is_named)
+Test(worker, a_case_that_is_none_is_named)
 {
     static const asked cases[] = {
-        { FORWARD "want=stats", "pass" },
-        { FORWARD "want=stats fill=needle mask=causal", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=neglse", "pass" },
-        { FORWARD "want=stats fill=stair_up", "pass" },
-        { "pass=fwd dtype=f32 b=1 h=2 s=96 d=64 want=stats fill=spiky", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=uniform", "pass" },
-        { "pass=fwd dtype=f16 b=1 h=2 s=96 d=64 fill=stair_dn want=stats+max+sum_exp", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=4/2 s=96 d=64", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=2 s=64/96 d=64 fill=needle mask=causal_br", "pass" },
-        { "pass=bwd dtype=f16 b=1 h=2 s=64 d=64 fill=neglse", "pass" },
-        { "pass=bwd dtype=bf16 b=1 h=2 s=96 d=64 fill=stair_up repeat=3", "pass" },
-        { "pass=bwd " SMALL "layout=bs3hd", "pass" },
-        { "pass=bwd " SMALL "layout=sbhd_sb2hd stride=gap:8", "pass" },
-        { "pass=bwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5", "pass" },
-        { "pass=fwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5 want=stats poison=nan",
-          "pass" },
-        { "pass=fwd " SMALL "stride=broadcast:k.b+v.b", "pass" },
-        { "pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats", "pass" },
-        { "pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats", "pass" },
-        { "pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd", "pass" },
         { "pass=fwd dtype=bf16 b=4097 padding=full", "unsupported", NULL, "internal", "padding" },
         { "pass=fwd dtype=bf16 h=5/2", "unsupported", NULL, "bad_problem", "h" },
     };
@@ -132,35 +109,5 @@ Test(worker, a_build_that_is_not_there_is_the_environment)
     cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 3);
     json_t *failed = json_object_get(a.last, "failed");
     cr_expect_str_eq(json_string_value(json_object_get(failed, "class")), "environment");
-    leave(&a);
-}
-
-Test(worker, dump_writes_what_it_names)
-{
-    char folder[] = "/tmp/facts-dump-XXXXXX", input[600], path[700];
-    cr_assert(mkdtemp(folder));
-    snprintf(input, sizeof input,
-             CPU_TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 "
-                        "d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n",
-             folder);
-    answer a = say(input);
-    json_t *names = json_object_get(json_object_get(a.last, "row"), "dumped");
-    bool has_o = false, has_want = false;
-    cr_assert_geq(json_array_size(names), 11, "%s", a.out);
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        has_o = has_o || strcmp(name, "o.npy") == 0;
-        has_want = has_want || strcmp(name, "o.want.npy") == 0;
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        FILE *file = fopen(path, "rb");
-        char magic[10] = "";
-        cr_assert(file && fread(magic, 1, 10, file) == 10);
-        const char *begins = strcmp(name, "case.json") == 0 ? "{\n \"case\"" : "\x93NUMPY\x01";
-        cr_expect_eq(memcmp(magic, begins, strlen(begins)), 0, "%s", name);
-        fclose(file);
-        unlink(path);
-    }
-    cr_expect(has_o && has_want);
-    rmdir(folder);
     leave(&a);
 }

@@ -178,6 +178,7 @@ static float raise(float *max, float top)
 
 static void soften_row(const fattn__soft *p, int64_t i)
 {
+    const int64_t lanes = fattn__like_gpu.one_lane ? 1 : 8;
     float top = p->max[i], lane[8] = { 0 };
     float *edge = p->s + (p->keys - 1) * p->step + i;
     for (int64_t j = 0; j < p->keys; j++) {
@@ -188,10 +189,14 @@ static void soften_row(const fattn__soft *p, int64_t i)
     if (FATTN__LIE(TILE_EDGE_MAX) && p->keys == fattn__like_gpu.tile && *edge == top)
         *edge = -INFINITY;
     p->rescale[i] = raise(&p->max[i], top);
+    if (lanes == 1) { /* it goes on where the last tile ended */
+        lane[0] = p->sum[i] * p->rescale[i];
+        p->sum[i] = 0.0F;
+    }
     for (int64_t j = 0; j < p->keys; j++) {
         float *s = &p->s[j * p->step + i];
         *s = p->max[i] == -INFINITY ? 0.0F : exponential_of(*s, p->max[i]);
-        lane[j % 8] += *s;
+        lane[j % lanes] += *s;
     }
     p->sum[i] = p->sum[i] * p->rescale[i] + (((lane[0] + lane[1]) + (lane[2] + lane[3])) +
                                              ((lane[4] + lane[5]) + (lane[6] + lane[7])));

@@ -128,21 +128,8 @@ static void note_operation(const recorded *r)
     case DNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
         snprintf(word, sizeof word, "reshape");
         break;
-    case DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR:
-        snprintf(word, sizeof word, "softmax");
-        break;
-    case DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR:
-        snprintf(word, sizeof word, "band_%s%s", r->mode == DNN_POINTWISE_CMP_GE ? "right" : "left",
-                 r->reads_lengths ? "(lengths)" : "");
-        break;
     case DNN_BACKEND_OPERATION_RNG_DESCRIPTOR:
         snprintf(word, sizeof word, "rng");
-        break;
-    case DNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR:
-        snprintf(word, sizeof word, "paged_load");
-        break;
-    case BLOCK_SCALE:
-        snprintf(word, sizeof word, "block_scale");
         break;
     default:
         return;
@@ -243,7 +230,7 @@ static fattn__cudnn recorder = { .version = 91900,
 static fattn__graph graph;
 
 /* Builds and finalizes; the caller releases. */
-static fattn_status build(int version, fattn_problem p)
+__attribute__((unused)) static fattn_status build(int version, fattn_problem p)
 {
     fattn_problem r;
     cr_assert_eq(fattn_problem_resolve(&p, &r), FATTN_OK, "%s", fattn_last_error());

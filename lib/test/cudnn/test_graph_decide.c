@@ -1,149 +1,13 @@
-/* The composite graphs, put to a real cuDNN for a described H100: every graph of the scope is
- * recognised by the engines that ran it on a real one, and some of each kind are compiled. */
+/* Graphs that no case says, put to a real cuDNN for a described H100: shapes of a bias, orders of
+ * Stats, operations of a score_mod, pins. harness/test/data/decide.test has the answers to cases. */
 #include "fattn/score_mod.h"
 #include "support/asked.h"
 
 TestSuite(graph_decide, .init = open_context, .fini = close_context, .timeout = 600);
 
-/* The start of the answer of each pass; NULL: not asked. */
-typedef struct row {
-    const char *name, *forward, *backward;
-    fattn_problem problem;
-    bool compiles; /* in the night */
-} row;
-
-#define FWD "2,1"
-#define BWD "6,7"
-#define CROSS .seq_q = 256
 #define BOTTOM_RIGHT .has_right = 1, .align = FATTN_BOTTOM_RIGHT
 #define WINDOW .has_right = 1, .has_left = 1, .window_left = 40
-#define STRIDES(stride_b, stride_h, stride_s) { stride_b, stride_h, stride_s, 1 }
-#define PACKED .padding = 1, .ragged_bits = 32
-#define PAGED .padding = 1, .page_size_k = 16, .page_size_v = 16, .pages_k = 70, .pages_v = 70
-
-#define ROW(name, forward, backward, ...)                                                          \
-    { name, forward, backward, { .struct_size = 0, __VA_ARGS__ }, false }
-#define NIGHT(name, forward, backward, ...)                                                        \
-    { name, forward, backward, { .struct_size = 0, __VA_ARGS__ }, true }
-
-/* In each spelling. */
-static const row rows[] = {
-    ROW("f32", "1", "unsupported: ", .dtype = FATTN_F32),
-    ROW("max and sum_exp", FWD, NULL, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
-    ROW("causal_br", FWD, BWD, CROSS, BOTTOM_RIGHT),
-    ROW("window 40:3", FWD, BWD, WINDOW, .window_right = 3),
-    ROW("padding causal_br", FWD, BWD, CROSS, .padding = 1, BOTTOM_RIGHT),
-    ROW("padding window br", FWD, BWD, CROSS, .padding = 1, WINDOW, .window_right = 3,
-        .align = FATTN_BOTTOM_RIGHT),
-    ROW("hk != hv", FWD, BWD, .heads_k = 4, .heads_v = 2),
-    ROW("keys broadcast over h", FWD, BWD, .k_strides = STRIDES(512 * 128, 0, 128)),
-    ROW("repeating, grouped, padding, causal", NULL, BWD, .deterministic = 1, .heads_k = 2,
-        .padding = 1, .has_right = 1),
-    ROW("sink", FWD, BWD, .sink = 1, .dsink = 1, .outputs = FATTN_WANT_STATS),
-    ROW("dropout", FWD, NULL, .dropout = 0.2, .outputs = FATTN_WANT_STATS),
-    NIGHT("the caller's mask", FWD, BWD, .dropout_mask = 1, .outputs = FATTN_WANT_STATS),
-    NIGHT("packed", "2,1", "6", PACKED, .outputs = FATTN_WANT_STATS),
-    NIGHT("paged", FWD, NULL, PAGED),
-};
-
-/* As cuDNN's version spells them. */
-static const row more[] = {
-    ROW("dense stats", "2,1", "6", PACKED, .outputs = FATTN_WANT_STATS,
-        .ragged = FATTN_RAGGED_ALL & ~FATTN_RAGGED_STATS),
-    NIGHT("stats head by head", "2,1", "6", PACKED, .outputs = FATTN_WANT_STATS,
-          .stats_strides = STRIDES(700, 700, 1)),
-    ROW("queries alone", FWD, NULL, PACKED, .ragged = FATTN_RAGGED_Q | FATTN_RAGGED_O),
-    NIGHT("packed, grouped, causal", NULL, "6", PACKED, .heads_k = 2, .has_right = 1),
-    ROW("totals", NULL, "6", PACKED, .total_q = 700, .total_kv = 800),
-    ROW("packed, sink", NULL, "6", PACKED, .sink = 1, .dsink = 1, .guards_off = 1),
-    NIGHT("pages of V alone", FWD, NULL, .padding = 1, .page_size_v = 16, .pages_v = 70),
-    ROW("pools head by head", FWD, NULL, PAGED, .k_strides = STRIDES(8 * 16 * 128, 16 * 128, 128),
-        .v_strides = STRIDES(8 * 16 * 128, 16 * 128, 128)),
-    ROW("paged, packed queries", FWD, NULL, PAGED, .ragged_bits = 32),
-    NIGHT("packed tables", FWD, NULL, PAGED, .packed_table = 1),
-    NIGHT("alibi", FWD, BWD, .alibi = 1, .has_right = 1),
-    ROW("alibi without a bound", FWD, NULL, .alibi = 1),
-    ROW("alibi and bias", FWD, NULL, .alibi = 1, .has_bias = 1),
-    NIGHT("mask of keys", FWD, NULL, .has_bias = 1, .bias_dtype = FATTN_BOOL, .guards_off = 1,
-          .bias_dim = { 2, 1, 1, 512 }),
-    NIGHT("mask of scores", NULL, BWD, .has_bias = 1, .bias_dtype = FATTN_BOOL, .guards_off = 1,
-          .bias_dim = { 2, 8, 512, 512 }),
-    ROW("sink, max, sum_exp", FWD, NULL, .sink = 1, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
-    ROW("dsink, padding, dropout", NULL, BWD, .sink = 1, .dsink = 1, .padding = 1, .dropout = 0.2,
-        .guards_off = 1),
-    NIGHT("dropout, dump, 32 bits", FWD, NULL, .dropout = 0.2, .rng_bits = 32,
-          .outputs = FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP),
-    NIGHT("dropout, grouped", NULL, BWD, .dropout = 0.2, .heads_k = 2),
-    ROW("lengths of rank 1", "unsupported: ", NULL, .padding = 1, .len_rank = 1),
-    ROW("one length for all", "policy: rule one-length-for-all", NULL, .padding = 1,
-        .len_broadcast = 1, BOTTOM_RIGHT),
-    ROW("one length for all, guards off", FWD, BWD, .padding = 1, .len_broadcast = 1, BOTTOM_RIGHT,
-        .guards_off = 1),
-    NIGHT("dbias", NULL, BWD, .has_bias = 1, .dbias = 1),
-    ROW("dbias of f32", NULL,
-        "unsupported: reduction output datatype in flash bprop should be fp16/bf16", .has_bias = 1,
-        .dbias = 1, .bias_dtype = FATTN_F32),
-    ROW("dbias with gaps", NULL, "unsupported: dbias layout should be row major", .has_bias = 1,
-        .dbias = 1, .dbias_strides = STRIDES(8 * 512 * 520, 512 * 520, 520)),
-    NIGHT("bias, padding, causal", FWD, NULL, .has_bias = 1, .padding = 1, .has_right = 1),
-    ROW("head dim 100", "unsupported: Embedding dim per head for q and k is not a multiple of 8",
-        NULL, .dim_qk = 100),
-    ROW("head dim 264", NULL, "unsupported: Embedding dim per head for q and k", .dim_qk = 264),
-    ROW("strides off 16 bytes", "policy: rule varlen-misaligned-strides-or-base: k_strides: ", NULL,
-        .k_strides = STRIDES(512 * 1028, 128, 1028)),
-    ROW("strides off 16 bytes, guards off", FWD, NULL, .k_strides = STRIDES(512 * 1028, 128, 1028),
-        .guards_off = 1),
-    ROW("mxfp8, packed", NULL, "internal: not implemented: ragged offsets (mxfp8 backward)", PACKED,
-        .dtype = FATTN_MXE4M3),
-    ROW("prefix sums", "unsupported: cumulative: ", NULL, .impl = FATTN_IMPL_COMPOSITE,
-        .padding = 1, .cumulative = FATTN_CUMULATIVE_Q),
-    ROW("offsets in tokens", "unsupported: ragged_tokens: ", NULL, .impl = FATTN_IMPL_COMPOSITE,
-        PACKED, .ragged_tokens = 1),
-    ROW("tiles", "unsupported: block_mask: ", NULL, .impl = FATTN_IMPL_COMPOSITE, .block_mask = 1),
-    ROW("unfused", "unsupported: unfuse_fma: ", NULL, .impl = FATTN_IMPL_COMPOSITE,
-        .unfuse_fma = 1),
-    ROW("rotation", "unsupported: rope: ", NULL, .impl = FATTN_IMPL_COMPOSITE, .rope = 1),
-};
-
-static void expect_row(const row *r, fattn_spelling spelling)
-{
-    fattn_problem p = r->problem;
-    p.spelling = spelling;
-    for (p.pass = FATTN_FORWARD; p.pass <= FATTN_BACKWARD; p.pass++) {
-        const char *want = p.pass == FATTN_FORWARD ? r->forward : r->backward;
-        if (want != NULL)
-            expect_answer(r->name, p, want);
-        if (want != NULL && r->compiles && compiling_all())
-            compiled(r->name, p, NULL);
-    }
-}
-
-Test(graph_decide, engines_recognise_every_graph)
-{
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        expect_row(&rows[i], FATTN_SPELLING_EXPANDED);
-        expect_row(&rows[i], FATTN_SPELLING_SINGLE);
-    }
-    for (size_t i = 0; i < COUNT(more); i++)
-        expect_row(&more[i], FATTN_SPELLING_AUTO);
-    expect_answer("base 2", (fattn_problem){ .outputs = FATTN_WANT_STATS_LOG2 },
-                  version < 92700 ? "unsupported: outputs: stats in base 2 need cuDNN 9.27"
-                                  : "2,1");
-}
-
-Test(graph_decide, row_outputs_are_refused_where_they_would_stay_unwritten)
-{
-    for (uint32_t outputs = 0; outputs < 8; outputs++) {
-        const bool expanded = outputs == 0 || outputs == FATTN_WANT_STATS ||
-                              outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
-        fattn_problem p = { .outputs = outputs };
-        expect_answer("auto", p, "2,1");
-        p.spelling = FATTN_SPELLING_EXPANDED;
-        expect_answer("expanded", p, expanded ? "2,1" : "policy: outputs: ");
-        p.spelling = FATTN_SPELLING_SINGLE;
-        expect_answer("single", p, "2,1");
-    }
-}
+#define UNIFIED_BACKWARD .impl = FATTN_IMPL_UNIFIED, .pass = FATTN_BACKWARD
 
 /* ---- plans
  */
@@ -179,6 +43,9 @@ Test(graph_decide, plans_compile)
         compiled_by("grouped, padding, causal_br", p, 6 + second);
         p.pass = FATTN_FORWARD, p.has_left = 1, p.window_left = 40, p.outputs = FATTN_WANT_STATS;
         compiled_by("grouped, padding, window br", p, 1 + second);
+        p = (fattn_problem){ .dtype = FATTN_E4M3, .has_right = 1, .heads_k = 2, .guards_off = 1 };
+        p.pass = second ? FATTN_BACKWARD : FATTN_FORWARD;
+        compiled_by("8 bits", p, second ? 6 : 2);
     }
 }
 
@@ -354,7 +221,34 @@ Test(graph_decide, a_pin_is_the_one_configuration_that_a_decision_reports)
     cr_expect_eq(engine->index, 6);
     cr_expect_eq(engine->knob_count, 6);
     fattn_decision_destroy(decision);
-    const size_t linear = compiled("pin", p, NULL);
+    const size_t linear = compiled("pin", p);
     p.determinism = FATTN_DETERMINISM_FORM;
-    cr_expect_lt(linear, compiled("form", p, NULL));
+    cr_expect_lt(linear, compiled("form", p));
+}
+
+/* ---- unified operations
+ */
+
+Test(graph_decide, what_the_unified_backward_has_no_words_for_is_refused_by_its_name)
+{
+    expect_answer(
+        "dump", (fattn_problem){ UNIFIED_BACKWARD, .dropout = 0.5, .outputs = FATTN_WANT_RNG_DUMP },
+        "unsupported: outputs: rng_dump:");
+    expect_answer("tiles", (fattn_problem){ UNIFIED_BACKWARD, .block_mask = 1 },
+                  "unsupported: block_mask:");
+}
+
+/* The rotated Q and K lie in front of everything else of the workspace; the graph that puts them
+ * there is compiled with the plan. */
+Test(graph_decide, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
+{
+    const fattn_problem p = completed((fattn_problem){ UNIFIED_BACKWARD, .rope = 1 });
+    char *bytes;
+    size_t count;
+    if (!has(92800))
+        return;
+    fattn_plan *plan = plan_of(&p);
+    cr_expect_geq(fattn_plan_workspace_bytes(plan), 4 * 2 * 8 * 512 * 128 * 2);
+    cr_expect_eq(fattn_plan_save(plan, &bytes, &count), FATTN_UNSUPPORTED);
+    fattn_plan_destroy(plan);
 }

@@ -1,5 +1,5 @@
-/* A call of a random problem on the math backend and on the cpu backend, which lib/test/cpu holds
- * against the oracle. All that it brings lies in one arena. What nobody may read is NaN, and what
+/* A call of a random problem on the math backend and on the cpu backend, which the worker's
+ * tests hold against the oracle. All that it brings lies in one arena. What nobody may read is NaN, and what
  * nobody writes stays as it was. */
 #ifndef FATTN_TEST_MATH_CALLS_H
 #define FATTN_TEST_MATH_CALLS_H

@@ -240,37 +240,3 @@ Test(math, the_generator_is_philox)
         cr_expect_eq(memcmp(x, want[i], sizeof x), 0, "%d", i);
     }
 }
-
-/* As many as asked for, and each of seed, offset, b, h, i and j counts. */
-Test(math, what_is_dropped_depends_on_everything_that_it_should)
-{
-    enum { MANY = 100000 };
-    const double rates[] = { 0, 0.1, 0.5, 0.999 };
-    for (int i = 0; i < 4; i++) {
-        const fattn__dropout drops = fattn__dropout_of(7, 9, fattn__dropout_threshold(rates[i]));
-        int64_t kept = 0;
-        for (int64_t j = 0; j < MANY; j++)
-            kept += fattn__dropout_keeps(&drops, 1, 2, 3, j);
-        const double expected = MANY * (1 - rates[i]);
-        cr_expect_float_eq((double)kept, expected, 5 * sqrt(MANY * rates[i] * (1 - rates[i])) + 0.5,
-                           "%g", rates[i]);
-    }
-    static const int64_t far = (int64_t)1 << 32;
-    const int64_t sets[][6] = { { 0, 0, 0, 0, 0, 0 },   { 1, 0, 0, 0, 0, 0 },
-                                { far, 0, 0, 0, 0, 0 }, { 0, 1, 0, 0, 0, 0 },
-                                { 0, far, 0, 0, 0, 0 }, { 0, 0, 1, 0, 0, 0 },
-                                { 0, 0, 0, 1, 0, 0 },   { 0, 0, 0, 0, 1, 0 },
-                                { 0, 0, 0, 0, 0, 64 } };
-    enum { SETS = sizeof sets / sizeof *sets };
-    uint64_t bits[SETS] = { 0 };
-    for (int s = 0; s < SETS; s++) {
-        const fattn__dropout drops =
-            fattn__dropout_of(sets[s][0], sets[s][1], fattn__dropout_threshold(0.5));
-        for (int64_t j = 0; j < 64; j++)
-            bits[s] |= (uint64_t)fattn__dropout_keeps(&drops, sets[s][2], sets[s][3], sets[s][4],
-                                                      sets[s][5] + j)
-                       << j;
-        for (int earlier = 0; earlier < s; earlier++)
-            cr_expect(__builtin_popcountll(bits[s] ^ bits[earlier]) > 8, "%d and %d", s, earlier);
-    }
-}

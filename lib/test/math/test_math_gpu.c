@@ -1,10 +1,8 @@
 /* The math backend's kernels against the cpu backend, over random problems: on a GPU, skipped where
  * there is none; and, in the program lib_math_emulated, as C++ on the host (lib/gpu/test). */
 #include "fattn/device.h"
-#include "fattn/graph.h"
 #include "fattn/score_mod.h"
 #include "math_calls.h"
-#include "problem/dropout.h"
 #include "support/described_h100.h"
 
 #ifdef FATTN_EMULATED
@@ -166,105 +164,6 @@ Test(math_gpu, a_packed_gradient_may_be_a_sum_over_heads)
     memcpy(p.stats_strides, stats, sizeof stats);
     compare_one_problem(p, 12, 4); /* other lengths */
 }
-
-#ifndef FATTN_EMULATED
-Test(math_gpu, more_heads_than_a_grid_is_high)
-{
-    fattn_problem p = FATTN_PROBLEM_INIT;
-    p.batch = 8200, p.heads_q = 8, p.heads_k = 2, p.seq_q = 3, p.seq_kv = 5, p.dim_qk = 8;
-    compare_one_problem(p, 5, 1);
-}
-
-/* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart.
- */
-Test(math_gpu, offsets_beyond_2_to_the_31)
-{
-    enum { SEQ = 64, DIM = 64, BATCHES = 2 };
-    const int64_t far = ((int64_t)1 << 31) + 64;
-    fattn_problem given = FATTN_PROBLEM_INIT, p;
-    given.batch = BATCHES, given.heads_q = 1, given.seq_q = given.seq_kv = SEQ, given.dim_qk = DIM;
-    const int64_t strides[4] = { far, DIM, DIM, 1 };
-    memcpy(given.k_strides, strides, sizeof strides);
-    memcpy(given.o_strides, strides, sizeof strides);
-    OK(fattn_problem_resolve(&given, &p));
-    const side math = on_gpu();
-    fattn_plan plan = plan_of(&math, &p);
-    uint16_t ones[BATCHES * SEQ * DIM], out[SEQ * DIM];
-    for (int i = 0; i < BATCHES * SEQ * DIM; i++)
-        ones[i] = 0x3f80;
-    void *q, *k, *v, *o, *workspace;
-    const size_t small = sizeof ones, large = (size_t)(far + SEQ * DIM) * 2;
-    if (fattn_buffer_create(&k, gpu, large) != FATTN_OK ||
-        fattn_buffer_create(&o, gpu, large) != FATTN_OK)
-        cr_skip_test("not enough memory on the GPU");
-    OK(fattn_buffer_create(&q, gpu, small));
-    OK(fattn_buffer_create(&v, gpu, small));
-    OK(fattn_buffer_create(&workspace, gpu, plan.workspace_bytes));
-    OK(fattn_buffer_write(gpu, q, ones, small));
-    OK(fattn_buffer_write(gpu, v, ones, small));
-    OK(fattn_buffer_write(gpu, k, ones, small / BATCHES));
-    OK(fattn_buffer_write(gpu, (char *)k + far * 2, ones, small / BATCHES));
-    fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = q, t.k = k, t.v = v, t.o = o, t.workspace = workspace,
-    t.workspace_bytes = plan.workspace_bytes;
-    OK(math.engine->run(&plan, &t, NULL));
-    OK(fattn_stream_synchronize(gpu, NULL));
-    for (int b = 0; b < BATCHES; b++) {
-        OK(fattn_buffer_read(gpu, out, (char *)o + b * far * 2, sizeof out));
-        cr_expect_eq(memcmp(out, ones, sizeof out), 0, "batch entry %d", b);
-    }
-    math.engine->done(&plan);
-}
-
-/* A seed is read when the graph runs, not when it was recorded. */
-Test(math_gpu, a_replayed_graph_drops_by_the_seed_of_then)
-{
-    enum { BATCH = 1, HEADS = 2, SEQ = 40, DIM = 16, SCORES = BATCH * HEADS * SEQ * SEQ };
-    fattn_problem given = FATTN_PROBLEM_INIT, p;
-    given.batch = BATCH, given.heads_q = HEADS, given.seq_q = given.seq_kv = SEQ,
-    given.dim_qk = DIM, given.dropout = 0.25;
-    given.outputs = FATTN_WANT_RNG_DUMP;
-    OK(fattn_problem_resolve(&given, &p));
-    const side math = on_gpu();
-    fattn_plan plan = plan_of(&math, &p);
-    static float kept[SCORES];
-    void *tensors[4], *numbers[2], *dump, *workspace;
-    for (int i = 0; i < 4; i++)
-        OK(fattn_buffer_create(&tensors[i], gpu, BATCH * HEADS * SEQ * DIM * 2));
-    for (int i = 0; i < 2; i++)
-        OK(fattn_buffer_create(&numbers[i], gpu, 8));
-    OK(fattn_buffer_create(&dump, gpu, sizeof kept));
-    OK(fattn_buffer_create(&workspace, gpu, plan.workspace_bytes));
-    fattn_tensors t = FATTN_TENSORS_INIT;
-    t.q = tensors[0], t.k = tensors[1], t.v = tensors[2], t.o = tensors[3], t.seed = numbers[0],
-    t.offset = numbers[1], t.rng_dump = dump;
-    t.workspace = workspace, t.workspace_bytes = plan.workspace_bytes;
-    struct CUstream_st *stream;
-    fattn_graph *graph;
-    OK(fattn_stream_create(&stream, gpu));
-    OK(fattn_capture_begin(gpu, stream));
-    OK(math.engine->run(&plan, &t, stream));
-    OK(fattn_capture_end(&graph, gpu, stream));
-    for (int64_t seed = 1; seed < 4; seed++) {
-        const int64_t offset = seed << 33;
-        int64_t wrong = 0;
-        OK(fattn_buffer_write(gpu, numbers[0], &seed, 8));
-        OK(fattn_buffer_write(gpu, numbers[1], &offset, 8));
-        OK(fattn_graph_launch(graph, stream));
-        OK(fattn_stream_synchronize(gpu, stream));
-        OK(fattn_buffer_read(gpu, kept, dump, sizeof kept));
-        const fattn__dropout drops =
-            fattn__dropout_of(seed, offset, fattn__dropout_threshold(0.25));
-        for (int i = 0; i < SCORES; i++)
-            wrong += kept[i] != (float)fattn__dropout_keeps(&drops, 0, i / (SEQ * SEQ),
-                                                            i / SEQ % SEQ, i % SEQ);
-        cr_expect_eq(wrong, 0, "seed %lld: %lld scores", (long long)seed, (long long)wrong);
-    }
-    fattn_graph_destroy(graph);
-    fattn_stream_destroy(gpu, stream);
-    math.engine->done(&plan);
-}
-#endif
 
 /* ---- every field */
 

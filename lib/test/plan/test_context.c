@@ -157,36 +157,6 @@ Test(context, the_build_stays_known_while_somebody_links_its_libraries)
     fattn_context_destroy(context);
 }
 
-/* A file that is a library and calls itself one of cuDNN's. */
-static void map_stranger(const char *name)
-{
-    char dir[] = "/tmp/fattn-stranger-XXXXXX", path[64], command[1024];
-    cr_assert_not_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    snprintf(command, sizeof command, "cp '%s' '%s'", null_driver(), path);
-    cr_assert_eq(system(command), 0);
-    cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
-    unlink(path);
-    rmdir(dir);
-}
-
-Test(context, a_cudnn_library_from_elsewhere_fails_the_proof_by_name)
-{
-    fattn_context *context = open_h100();
-    map_stranger("libcudnn_stranger.so.9");
-    cr_expect_eq(fattn_context_verify(context), FATTN_ENVIRONMENT);
-    cr_expect_not_null(strstr(fattn_last_error(), "libcudnn_stranger.so.9"), "%s",
-                       fattn_last_error());
-    fattn_context_destroy(context);
-}
-
-Test(context, a_cudnn_that_is_mapped_already_keeps_ours_out)
-{
-    fattn_context_options options = h100_options();
-    map_stranger("libcudnn_stranger.so.9");
-    expect_none(&options, FATTN_ENVIRONMENT, "libcudnn_stranger.so.9");
-}
-
 Test(context, a_second_build_is_refused)
 {
     fattn_context_options options = h100_options();
@@ -212,30 +182,6 @@ Test(context, without_a_folder_it_takes_what_is_mapped)
                   library[i].path);
     cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
     fattn_context_destroy(context);
-}
-
-Test(context, a_missing_library_or_a_bad_description_is_the_environment)
-{
-    const fattn_context_options good = h100_options();
-    fattn_context_options bad = good;
-    bad.driver = "/nowhere/libcuda.so.1";
-    expect_none(&bad, FATTN_ENVIRONMENT, "no CUDA driver");
-    bad = good, bad.nvrtc = "/nowhere/libnvrtc.so.13";
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad = good, bad.cudnn_dir = "/tmp";
-    expect_none(&bad, FATTN_ENVIRONMENT, "libcudnn_graph.so.9");
-    bad = good, bad.device_json = "{\n  \"deviceVer\": 900,\n  oops\n}";
-    expect_none(&bad, FATTN_ENVIRONMENT, "line 3");
-    bad.device_json = "{\"deviceVer\": 900}";
-    expect_none(&bad, FATTN_ENVIRONMENT, "refuses the device description");
-    bad.device_json = "[1]";
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad.device_json = NULL;
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad = good, bad.device_kind = FATTN_DEVICE_GPU; /* the null driver is no GPU */
-    expect_none(&bad, FATTN_ENVIRONMENT, "");
-    bad.device_kind = 3;
-    expect_none(&bad, FATTN_BAD_PROBLEM, "");
 }
 
 static void *destroy(void *context)

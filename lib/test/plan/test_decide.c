@@ -272,18 +272,29 @@ Test(decide, a_refusal_has_class_reason_and_remedy)
     fattn_decision_destroy(decision);
 }
 
-Test(environment, without_nvrtc_an_old_cudnn_is_inconclusive_and_never_unsupported)
+Test(environment, an_nvrtc_that_is_too_old_for_the_gpu_is_named)
 {
-    fattn_context_options options = h100_options();
-    options.nvrtc = NULL;
-    context = open_options(&options);
-    if (context->api->version < FATTN__NVRTC_INSIDE) { /* from 9.21 on cuDNN brings its own */
-        const fattn_problem problem = control_problem();
-        expect_whole(&problem, FATTN_REASON_ENVIRONMENT, "");
-        cr_expect_eq(fattn_context_verify(context), FATTN_ENVIRONMENT);
-        expect_no_plan(&problem, NULL, FATTN_ENVIRONMENT, "");
+    static const struct {
+        const char *device;
+        int version;
+        const char *says;
+    } rows[] = {
+        { "sm100-spec", 12060, "NVRTC 12.6 cannot compile for sm_100: NVRTC 12.8 or newer can" },
+        { "sm121-spec", 12080, "NVRTC 12.8 cannot compile for sm_121: NVRTC 12.9 or newer can" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fattn_context_options options = h100_options();
+        options.device_json = read_device(rows[i].device);
+        context = open_options(&options);
+        if (context->api->version < FATTN__NVRTC_INSIDE) {
+            cr_expect_eq(fattn_context_verify(context), FATTN_OK, "%s", fattn_last_error());
+            ((fattn__cudnn *)(uintptr_t)context->api)->nvrtc.version = rows[i].version;
+            cr_expect_eq(fattn_context_verify(context), FATTN_ENVIRONMENT);
+            cr_expect_str_eq(fattn_last_error(), rows[i].says);
+            ((fattn__cudnn *)(uintptr_t)context->api)->nvrtc.version = 13000;
+        }
+        close_context();
     }
-    close_context();
 }
 
 /* ---- what it costs

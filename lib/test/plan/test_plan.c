@@ -201,25 +201,6 @@ static int64_t knob_of(const fattn_engine *engine, int32_t type)
     return -1;
 }
 
-static void compile_ordered(fattn_impl impl, int64_t number)
-{
-    const fattn_plan_options options = pin(number, ordered, 6);
-    fattn_problem p = control_problem();
-    p.pass = FATTN_BACKWARD, p.impl = impl;
-    fattn_plan *plan = plan_with(&p, &options);
-    cr_expect_eq(fattn_plan_engine(plan)->index, number);
-    cr_expect_eq(knob_of(fattn_plan_engine(plan), STAGES), 4);
-    fattn_plan_destroy(plan);
-}
-
-Test(plan, the_ordered_backward_of_hopper_compiles_from_9_25_on)
-{
-    if (compiling() && has(92500))
-        compile_ordered(FATTN_IMPL_AUTO, 6);
-    if (has(92800))
-        compile_ordered(FATTN_IMPL_UNIFIED, 13);
-}
-
 /* The linker puts it in front of the library's own: another libfattn. */
 uint64_t __real_fattn__code_id(void), __wrap_fattn__code_id(void);
 static uint64_t other_code;

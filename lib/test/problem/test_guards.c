@@ -62,16 +62,6 @@ Test(guards, with_one_name_are_one_condition)
     }
 }
 
-Test(guards, leave_an_ordinary_problem_alone)
-{
-    const fattn_problem p = plain();
-    for (size_t i = 0; i < fattn_guard_count(); i++)
-        for (int32_t version = 90800; version <= 92900; version += 100)
-            for (int32_t sm = 80; sm <= 120; sm += 10)
-                cr_expect_not(fattn_rule_holds(fattn_guard_at(i), &p, version, sm), "%s",
-                              fattn_guard_at(i)->name);
-}
-
 /* ---- facts
  * --------------------------------------------------------------------------------------------------------------------
  */

@@ -179,49 +179,6 @@ Test(score_mod, the_text_says_the_operations)
  * ----------------------------------------------------------------------------------------------------------
  */
 
-/* At score 20, entry 1, head 2. */
-static void expect_value(fattn_status made_it, fattn_score_mod *mod, int64_t row, int64_t key,
-                         const void *a, const void *b, double want)
-{
-    double value = 0;
-    cr_assert_eq(made_it, FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_score_mod_evaluate(mod, 20, (int64_t[4]){ 1, 2, row, key },
-                                          (const void *[]){ a, b }, &value, NULL),
-                 FATTN_OK, "%s", fattn_last_error());
-    cr_expect(value == want || fabs(value - want) < 1e-12, "row %d, key %d: %g, not %g", (int)row,
-              (int)key, value, want);
-    fattn_score_mod_destroy(mod);
-}
-
-Test(score_mod, the_ready_modifications_compute_what_they_say)
-{
-    fattn_score_mod *mod;
-    const int64_t dim[4] = { 2, 1, 4, 1 };
-    const uint16_t bias[8] = {
-        0, 0, 0, 0, 0, 0, 0x3f00, 0x4040
-    }; /* bf16: 0.5 at b 1, row 2; 3 at row 3 */
-    const float slope[3] = { 1, 2, 0.25f }, rows[8] = { 0, 0, 0, 0, 1, 1, 2, 2 },
-                keys[10] = { 0, 0, 0, 0, 0, 1, 1, 2, 2, 2 };
-#define EXPECT(made, row, key, a, b, want)                                                         \
-    {                                                                                              \
-        const fattn_status made_it = made;                                                         \
-        expect_value(made_it, mod, row, key, a, b, want);                                          \
-    }
-    for (int64_t key = 0; key < 10; key++) {
-        EXPECT(fattn_score_mod_causal(&mod), 4, key, NULL, NULL, key <= 4 ? 20 : -INFINITY)
-        EXPECT(fattn_score_mod_window(&mod, 2, 1), 5, key, NULL, NULL,
-               key > 3 && key <= 6 ? 20 : -INFINITY) /* key > row - 2, key <= row + 1 */
-        EXPECT(fattn_score_mod_prefix_lm(&mod, 3), 1, key, NULL, NULL, key < 3 ? 20 : -INFINITY)
-        if (key < 5)
-            EXPECT(fattn_score_mod_document(&mod, 2, 4, 5), 1, key, rows, keys,
-                   key < 2 ? 20 : -INFINITY)
-    }
-    EXPECT(fattn_score_mod_softcap(&mod, 30), 0, 0, NULL, NULL, 30 * tanh(20.0 / 30))
-    EXPECT(fattn_score_mod_temperature(&mod, 4), 0, 0, NULL, NULL, 5)
-    EXPECT(fattn_score_mod_post_scale_bias(&mod, FATTN_BF16, dim, NULL), 2, 9, bias, NULL, 20.5)
-    EXPECT(fattn_score_mod_relative_position(&mod, 3), 2, 9, slope, NULL, 20 + 0.25 * 7)
-}
-
 Test(score_mod, a_ready_modification_refuses_numbers_that_mean_nothing)
 {
     fattn_score_mod *mod = (fattn_score_mod *)(uintptr_t)8;

@@ -124,12 +124,12 @@ static inline void expect_answer(const char *name, fattn_problem p, const char *
                  p.pass, said, start);
 }
 
-/* The bytes of workspace of a plan. `options` may be NULL. */
-static inline size_t compiled(const char *name, fattn_problem p, const fattn_plan_options *options)
+/* The bytes of workspace of a plan. */
+static inline size_t compiled(const char *name, fattn_problem p)
 {
     fattn_plan *plan = NULL;
     p = completed(p);
-    cr_assert_eq(fattn_plan_create(&plan, context, &p, options), FATTN_OK, "%s: %s", name,
+    cr_assert_eq(fattn_plan_create(&plan, context, &p, NULL), FATTN_OK, "%s: %s", name,
                  fattn_last_error());
     const size_t bytes = fattn_plan_workspace_bytes(plan);
     fattn_plan_destroy(plan);
@@ -140,7 +140,7 @@ static inline size_t compiled(const char *name, fattn_problem p, const fattn_pla
 static inline void compile(const char *name, fattn_problem p)
 {
     if (compiling_all())
-        compiled(name, p, NULL);
+        compiled(name, p);
     else
         expect_answer(name, p, "yes");
 }

@@ -255,6 +255,7 @@ static void draw_rounding(drawn *x, uint64_t *state)
     r->eps_exp = chance(state, 4) ? 1e-4 : 0.0;
     r->eps_mod = chance(state, 4) ? 1e-4 : 0.0;
     r->p_normalised = chance(state, 4);
+    r->discrete = chance(state, 4);
     r->own_o = !chance(state, 4);
     r->partials_cast = !chance(state, 3);
     r->bias_parts_cast = !chance(state, 3);

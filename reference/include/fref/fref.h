@@ -99,6 +99,8 @@ typedef struct fref_rounding {
     double acc_run;    /* narrow accumulators: keys that are added before the sum moves to fp32 */
     double thr;        /* 8-bit types: P is scaled by 2^-thr before its cast, and back after it */
     bool p_normalised; /* P is divided by Sum_exp before its cast */
+    bool discrete;  /* forward: the probabilities have few values, so the roundings of a lane that
+                       adds a row key by key may have one sign (Stats, Sum_exp) */
     double eps_mod; /* relative error of a modification's transcendental functions, beyond fp32's */
     fref_type bias; /* backward: type of dbias */
     bool own_o; /* backward: o and stats are exactly what the engine reads (false adds the fallback

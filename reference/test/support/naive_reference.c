@@ -215,7 +215,7 @@ static void forward_element(const row *x, naive_answers *out, int64_t at, int64_
     const real gamma = or_one(sc->scale_s) * or_one(sc->descale_s), to = or_one(sc->scale_o);
     real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) /
                (r->p_normalised ? 1 : x->sum),
-         el = E32_LONG * (sqrtl(nt) + 3);
+         el = E32_LONG * ((r->discrete ? 64 * nt / 6 : sqrtl(nt)) + 3);
     const real run = 64 * nt < (real)r->acc_run ? 64 * nt : (real)r->acc_run;
     if (r->acc_pv > 0)
         el += (real)r->acc_pv * (run / 8 + sqrtl(run / 3));
@@ -270,7 +270,9 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
     out->lse.bound[row_index] =
-        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + sqrtl(nt) / 2) +
+        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 +
+                    (r->discrete && x->n > 0 ? 64 * nt / 6
+                                             : sqrtl(nt) / 2)) + /* a sink alone adds nothing */
         (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
         (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
     out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) +

@@ -20,8 +20,10 @@ def describe(said):
         out += f", engine {said['engine']}" if said["engine"] >= 0 else ""
     else:
         out += f", engine{'s' if ' ' in said['engines'] else ''} {said['engines']}"
-    if not is_good(said["verdict"]) and said["text"]:
-        out += f": {said['text']}"
+    if not is_good(said["verdict"]) and (said["meaning"] or said["text"]):
+        out += f": {said['meaning'] or said['text']}"
+    if said["forward"]:
+        out += f"; its forward is refused: {said['forward']}"
     return out + (f" (known: {said['known']})" if said["known"] else "")
 
 
@@ -81,11 +83,12 @@ class Bisection:
             elif runs and runs[-1] and runs[-1][0] == _line(said):
                 runs[-1][1].append(said["cudnn"])
             else:
-                runs.append((_line(said), [said["cudnn"]], said["known"] and said["remedy"]))
-        for line, names, remedy in filter(None, runs):
+                more = ("cuDNN", said["meaning"] and said["text"])
+                more = (more, ("instead", said["known"] and said["remedy"]))
+                runs.append((_line(said), [said["cudnn"]], more))
+        for line, names, more in filter(None, runs):
             yield f"  {names[0] if len(names) == 1 else f'{names[0]} .. {names[-1]}':<18} {line}"
-            if remedy:
-                yield f"  {'':<18} instead: {remedy}"
+            yield from (f"  {'':<18} {word}: {text}" for word, text in more if text)
 
     def _edge(self, before, after, between):
         change = self.change(before, after)
@@ -101,7 +104,7 @@ class Bisection:
     def plain(self):
         about, versions = self.about, self.versions
         yield about["case"]
-        yield f"on {about['device']}, by {about['by']}, {text.count(len(versions), 'version')} of cuDNN from {versions[0]['cudnn']} to {versions[-1]['cudnn']}\n"
+        yield f"on {about['shown_device']}, by {about['by']}, {text.count(len(versions), 'version')} of cuDNN from {versions[0]['cudnn']} to {versions[-1]['cudnn']}\n"
         yield from self._ranges()
         yield ""
         for edge in self.edges:
@@ -111,9 +114,12 @@ class Bisection:
             if about["all"]:
                 rest = ", and so does every version between them that answered"
             yield f"no change: {versions[about['first']]['cudnn']} and {versions[about['last']]['cudnn']} give the same answer{rest}"
+            if about["wider"] not in ("", f"{versions[0]['cudnn']}..{versions[-1]['cudnn']}"):
+                device = f"--device {about['asked_device']}"
+                yield f"  other versions: facts bisect '{about['case']}' --cudnn {about['wider']} {device}"
         if about["outcome"] == "nothing":
             yield "no answer: fewer than two versions could be asked"
-        asked = sum(said["asked"] for said in versions)
+        asked = sum(said["asked"] and not said["why"] for said in versions)
         twice = "; both sides of each change were asked twice and gave the same answer"
         yield f"{asked} of {text.count(len(versions), 'version')} asked" + twice * bool(self.edges)
 
@@ -124,7 +130,8 @@ class Bisection:
         out = {key: said[key] for key in ("cudnn", "build", "verdict")}
         if said["engine"] >= 0:
             out["engine"] = said["engine"]
-        more = ("engines", "knobs", "class", "text", "rule", "known", "remedy")
+        more = ("engines", "knobs", "class", "text", "meaning", "forward")
+        more += ("rule", "known", "remedy")
         return {**out, **{key: said[key] for key in more if said[key]}}
 
     @staticmethod
@@ -152,7 +159,7 @@ class Bisection:
             "from": versions[0]["cudnn"],
             "to": versions[-1]["cudnn"],
             "versions": len(versions),
-            "asked": sum(said["asked"] for said in versions),
+            "asked": sum(said["asked"] and not said["why"] for said in versions),
             "silent": self._silent(versions),
         }
 

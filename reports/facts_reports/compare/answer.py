@@ -70,10 +70,7 @@ def _code(diff):
 def _sides(diff):
     """What is compared, in words: the versions, and the devices."""
     slots = diff.sides.slots
-    builds, devices = (
-        [list(dict.fromkeys(slot[side][place] for slot in slots)) for side in (0, 1)]
-        for place in (0, 1)
-    )
+    builds = [list(dict.fromkeys(slot[side][0] for slot in slots)) for side in (0, 1)]
     versions = [[build.split("-")[0] for build in side] for side in builds]
     if builds[0] != builds[1] and versions[0] == versions[1]:
         versions = builds  # one version, two packages
@@ -85,7 +82,10 @@ def _sides(diff):
         said += ", an older version" * (
             is_older and number(versions[1][0]) < number(versions[0][0])
         )
-    devices = [", ".join(side) for side in devices]
+    devices = [
+        ", ".join(dict.fromkeys(d.shown(diff, slot[side], side) for slot in slots))
+        for side in (0, 1)
+    ]
     return said, " -> ".join(dict.fromkeys(devices))
 
 

@@ -500,6 +500,11 @@ def filled(diff, is_kept=lambda slot, case, one, other: True):
 # ---- commands that repeat what is shown ----
 
 
+def shown(diff, target, side):
+    """The device of a target, for people."""
+    return words.shown(diff.record(side).runs, target[1])
+
+
 def target(diff, slot, side):
     return diff.sides.slots[slot][side]
 

@@ -3,7 +3,7 @@
 import re
 
 from ..known import knowledge
-from ..read import features, text
+from ..read import features, text, words
 from ..read.separate import members
 from ..read.vocabulary import BY_CHANGE, JOINED, OUTCOMES
 from . import answer, times
@@ -127,7 +127,8 @@ def on(diff, group):
     pairs = members(group.members, len(diff.names))
     mine = dict.fromkeys(slots[diff.slots[pair]].second[1] for pair in pairs)
     named = {"device", "sm"} & set(re.findall(r"\w+", group.where or ""))
-    return "" if named or len(mine) == len(slots) else ", ".join(mine)
+    shown = (words.shown(diff.record(1).runs, device) for device in mine)
+    return "" if named or len(mine) == len(slots) else ", ".join(shown)
 
 
 def in_words(diff, group):
@@ -252,7 +253,8 @@ def as_text(diff):
     found = answer.of(diff)
     lines = [found.first, *filter(None, (found.known, found.counts)), ""]
     for pair, grades, counts in targets_words(diff):
-        (build, device), (other, last) = pair
+        build, other = (target[0] for target in pair)
+        device, last = (d.shown(diff, target, side) for side, target in enumerate(pair))
         name = f"{build}{f' on {device}' * (device != last)} -> {other} on {last}"
         lines += [f"{name} ({' -> '.join(dict.fromkeys(grades))}): {_counts(counts, '->')}"]
     if len(diff.sides.slots) > _TARGETS:
@@ -320,7 +322,9 @@ def _markdown(diff, most):
         out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]
     for pair, grades, counts in targets_words(diff):
-        target = " on ".join(text.markdown(" → ".join(dict.fromkeys(both))) for both in zip(*pair))
+        shown = (d.shown(diff, one, side) for side, one in enumerate(pair))
+        named = ([build for build, _ in pair], shown)
+        target = " on ".join(text.markdown(" → ".join(dict.fromkeys(both))) for both in named)
         grade = " → ".join(dict.fromkeys(grades))
         out.append(f"| {target} | {grade} | {_counts(counts, '→')} |")
     if len(diff.sides.slots) > _TARGETS:

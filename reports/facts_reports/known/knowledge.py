@@ -36,6 +36,7 @@ DATA_WORDS = (  # (key and operator, its values in a condition, the data in word
     ("fill=", "offset_v", "values with a mean"),
     ("bias_fill=", "minus_inf", "a bias of -inf everywhere"),
     ("bias_fill=", "rows_masked", "a bias that masks whole rows"),
+    ("bias_fill=", "rows_low", "a bias that makes whole rows very low"),
     ("bias_fill[~=]", "window:.*", "a bias that masks all but a window"),
     ("mod~", "window.*", "a modification that masks all but a window"),
     ("poison=", "nan|inf", "NaN or Inf in unused memory of the inputs"),
@@ -248,6 +249,10 @@ class _Values(dict):
         return self[key]
 
 
+_values = functools.lru_cache(maxsize=None)(_Values)
+
+
+@functools.lru_cache(maxsize=None)
 def _condition(text):
     """What a condition says of _Values; of a case alone it is computed once. None: there is none."""
     holds = predicate.deciding(predicate.parse(text)) if text else None
@@ -259,6 +264,7 @@ def _condition(text):
             values[of_case] = holds(values)
         return values[of_case]
 
+    of_case.of_case = True
     return of_case
 
 
@@ -268,7 +274,8 @@ class Knowledge:
     def __init__(self, found):
         self.failures, asked = found, [one for one in found if one["problem"]]
         self._found = [(one, _condition(one["problem"]), _condition(one["data"])) for one in asked]
-        self._here, self._values = {}, {}
+        self._alone = {problem for _, problem, _ in self._found if hasattr(problem, "of_case")}
+        self._here, self._never = {}, {}
 
     def _at(self, version, sm):
         """[(problem, data, engines, the answers for other and for such data)] of a version on an architecture."""
@@ -284,17 +291,28 @@ class Knowledge:
                     here.append((*conditions, engines, answers))
         return self._here[version, sm]
 
+    def _excluded(self, case, values):
+        """The problems that the case alone excludes."""
+        if case not in self._never:
+            never = {problem for problem in self._alone if problem(values) is False}
+            self._never[case] = never
+        return self._never[case]
+
     def of(self, case, cudnn, sm, engine=None, config=None):
         """Their objects with `such_data`, `sure` and `fixed`. Those whose data the case has come first, then the serious ones. `engine`: the one that
         is offered first; None: the case's, or not known."""
-        values = self._values.get(case) or self._values.setdefault(case, _Values(case))
+        values = _values(case)
+        never = self._excluded(case, values)
+        left = [one for one in self._at(_number(cudnn), sm) if one[0] not in never]
+        if not left:
+            return left
         if engine is None and values.said.get("engine", "").isdigit():
             engine = int(values.said["engine"])
         about = {"cudnn": cudnn, "sm": sm or None, "engine": engine, "config": config}
         values |= {key: None if one in (None, "") else str(one) for key, one in about.items()}
         out = [
             answers[not data or data(values) is True]
-            for problem, data, engines, answers in self._at(_number(cudnn), sm)
+            for problem, data, engines, answers in left
             if (not engines or engine is None or values["engine"] in engines)
             and problem(values) is not False
         ]

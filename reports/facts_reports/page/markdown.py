@@ -40,7 +40,7 @@ def summary(store, title, known=()):
         parts.append(said + " ".join(f"{one}." for one in named) + "\n")
     counts = store.counts
     rows = [
-        f"| {text.markdown(labels[b])} | {text.markdown(d)} | {counts_words(c)} |"
+        f"| {text.markdown(labels[b])} | {text.markdown(words.shown(store.runs, d))} | {counts_words(c)} |"
         for b, _ in store.builds()
         for d in store.devices()
         if (c := counts("build=? AND device=?", (b, d)))
@@ -51,7 +51,7 @@ def summary(store, title, known=()):
     found = findings.of(store)
     if found:
         rows = [
-            f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{_standing(f)} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['device'])} | "
+            f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{_standing(f)} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['shown'])} | "
             f"{text.markdown(findings.history_words(f['history']))} |"
             for f in found
         ]
@@ -115,7 +115,8 @@ def issue(store, case):
 
     for outcome, r in sorted(rows, key=order):
         engine = "" if r.get("engine") is None else r["engine"]
-        target = f"{text.markdown(r['device'])} | {text.markdown(labels[r['build']])}"
+        device = text.markdown(words.shown(store.runs, r["device"]))
+        target = f"{device} | {text.markdown(labels[r['build']])}"
         said = f"{BY_WORD[outcome].mark} {outcome} | {r.get('grade') or ''} | {text.markdown(str(engine))}"
         out.append(f"| {target} | {said} | {text.markdown(words.why(r, 160))} |")
     if row.get("errors"):
@@ -176,9 +177,11 @@ def _expected(rows, worst):
     return ["", f"Expected: {said}{change}"]
 
 
-def _device(row, target):
+def _device(store, row, target):
     if row.get("grade") == "decided" or target.get("described_from"):
-        return [f"described sm_{row.get('sm')} ({row['device']}), no GPU needed"]
+        return [
+            f"described sm_{row.get('sm')} ({words.shown(store.runs, row['device'])}), no GPU needed"
+        ]
     return [target.get("device_name") or row["device"], f"driver {target.get('driver', 'unknown')}"]
 
 
@@ -189,7 +192,7 @@ def _environment(store, row):
         f"FACTS {run.get('facts', 'unknown')}",
         f"suite {run.get('suite_hash', 'unknown')}",
         f"seed {run.get('seed', 'unknown')}",
-        *_device(row, target),
+        *_device(store, row, target),
         f"build {row['build']}",
     ]
     lines = [text.markdown(", ".join(said)), ""]

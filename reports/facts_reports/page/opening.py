@@ -100,6 +100,7 @@ def _finding(found, on):
         "what": outcome.word,
         "case": found["case"],
         "device": found["device"],
+        "shown": found["shown"],
         "on": on,
         "pairs": found["pairs"],
         "more": len(found["cases"]) - 1,
@@ -115,12 +116,13 @@ def various(news):
         f["turn"] = turns[f["outcome"]]
     kept = {id(f) for f in sorted(news, key=lambda f: f["turn"])[:_FINDINGS]}
     cases = Counter(f["case"] for f in news)
-    return [_finding(f, f["device"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
+    return [_finding(f, f["shown"] if cases[f["case"]] > 1 else "") for f in news if id(f) in kept]
 
 
-def _decided(step, labels):
+def _decided(store, step, labels):
     """What the comparison says, as the gate says it: the headline, and of which versions and devices it is."""
-    where = f"{text.count(len(step['devices']), 'device')} ({words.several(step['devices'])})"
+    shown = [words.shown(store.runs, device) for device in step["devices"]]
+    where = f"{text.count(len(shown), 'device')} ({words.several(shown)})"
     return {
         "tone": {0: "good", 1: "bad"}.get(step["code"], "open"),
         "head": f"{step['decision']} ({step['sides'].replace('->', '→')})",
@@ -151,7 +153,7 @@ def of(store, steps, findings):
     if steps.gate:
         groups = enumerate(steps.gate["groups"])
         out |= {
-            **_decided(steps.gate, labels),
+            **_decided(store, steps.gate, labels),
             "kind": "gate",
             "findings": [],
             "more_findings": 0,
@@ -165,7 +167,7 @@ def of(store, steps, findings):
     if steps.steps and not news:
         ran = "SELECT EXISTS(SELECT 1 FROM row WHERE grade='measured' AND build<>?)"
         measured = store.one(ran, (words.NO_BUILD,))
-        newest = _decided(steps.steps[0], labels)
+        newest = _decided(store, steps.steps[0], labels)
         said = " ".join((newest["sentence"], head * bool(measured), sentence))
         out |= {**newest, "sentence": said, "kind": "run" if measured else "matrix"}
     return out

@@ -115,6 +115,7 @@ def _targets(store, pairs):
         {
             "build": b,
             "device": d,
+            "shown": words.shown(store.runs, d),
             "cudnn": versions[b],
             "label": by_device[d][b],
             "spec": labels[b],

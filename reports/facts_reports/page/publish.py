@@ -51,7 +51,7 @@ def _run(path, folder, title):
         first["clause"],
         first["tone"],
         words.several(words.build_labels(store.builds()).values(), 4),
-        words.several(store.devices(), 4),
+        words.several(words.shown_devices(store), 4),
         ", ".join(words.suites(store)),
         store.totals()["rows"],
         store.complete(),

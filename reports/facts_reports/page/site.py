@@ -48,7 +48,14 @@ def provenance(store):
             name, digits = str(lib.get("path", "")).rsplit("/", 1)[-1], lib.get("sha256") or ""
             record = str(lib.get("record") or "unknown")
             proofs.append({"name": name, "sha256": str(digits), "record": record})
-        targets.append({"build": build, "device": target[1], "about": about, "proofs": proofs})
+        targets.append(
+            {
+                "build": build,
+                "device": words.shown(store.runs, target[1]),
+                "about": about,
+                "proofs": proofs,
+            }
+        )
         targets[-1]["label"] = labels.get(build, build)
     runs = []
     for name, run in store.runs.items():
@@ -91,7 +98,10 @@ def make(store, title, compared=None, home="", audit=None, rows=None):
     for f in findings:
         f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
     every = [(build, device) for build, _ in store.builds() for device in store.devices()]
-    targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, d in every]
+    targets = [
+        (labels[b], words.shown(store.runs, d), store.counts("build=? AND device=?", (b, d)))
+        for b, d in every
+    ]
     data, later, changed = payload(store, title, compared, home, audit, rows)
     first = opening.of(store, changed, findings)
     html = _filled(

@@ -76,9 +76,9 @@ def parse(name):
 
 def as_asked(row):
     """The row's case as it was asked: of a run with the guards off, a case that leaves `guards` and `policy` open has guards=off."""
-    said = parse(row["case"])
-    is_open = row.get("guards") == "off" and not {"guards", "policy"} & said.keys()
-    return renamed(row["case"], guards="off") if is_open else row["case"]
+    name = row["case"]
+    said = any(f" {key}=" in f" {name}" for key in ("guards", "policy"))
+    return name if said or row.get("guards") != "off" else renamed(name, guards="off")
 
 
 def is_library_s(name, build):
@@ -86,6 +86,7 @@ def is_library_s(name, build):
     return " policy=" in name and build != "none"
 
 
+@lru_cache(maxsize=None)
 def renamed(name, **more):
     """The name with other values of some keys, in the order of names."""
     said = {**parse(name), **more}

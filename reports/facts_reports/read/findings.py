@@ -130,6 +130,7 @@ def _found(store):
             {
                 "outcome": outcome,
                 "device": device,
+                "shown": words.shown(store.runs, device),
                 "known": finding == KNOWN,
                 "link": link,
                 "row": row,

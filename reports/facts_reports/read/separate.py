@@ -331,7 +331,10 @@ def _best(columns, changed, universe):
                 hits = count(mine & sets[last][1])
                 # another one cannot have a better score
                 if hits and (hits == total or hits / total > best):
-                    chosen, inside = tuple(leaves[i] for i in (*head, last)), bits & sets[last][0]
+                    inside = bits & sets[last][0]
+                    if hits < total and (3 * hits - 2 * count(inside)) / total <= best:
+                        continue
+                    chosen = tuple(leaves[i] for i in (*head, last))
                     offer(chosen, inside, hits)
                     if terms == 3 and hits == total:
                         beam.append((count(inside), chosen, inside))

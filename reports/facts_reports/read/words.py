@@ -22,6 +22,19 @@ def device_labels(store, device):
     return build_labels([b for b in store.builds() if b[0] in asked])
 
 
+def shown(runs, device):
+    """A device for people: "sm100-spec (B200)" where `runs` ({id: run object}) name its product."""
+    for run in runs.values():
+        for target in text.objects(run, "targets"):
+            if target.get("device") == device and target.get("product"):
+                return f"{device} ({text.line(str(target['product']), 60)})"
+    return device
+
+
+def shown_devices(store):
+    return [shown(store.runs, device) for device in store.devices()]
+
+
 def several(items, most=6):
     items = list(items)
     if len(items) > most:
@@ -82,7 +95,7 @@ def answer(store):
     ]
     sentence = (
         f"{text.count(totals['cases'], 'case')}{asked}, {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'}, "
-        f"{text.count(len(store.devices()), 'device')} ({several(store.devices())}): {text.count(totals['rows'], 'row')}"
+        f"{text.count(len(store.devices()), 'device')} ({several(shown_devices(store))}): {text.count(totals['rows'], 'row')}"
         f"{'; ' + several(said, 20) if said else ''}{'; ' + apart if (apart := others(store)) else ''}."
     )
     return head, sentence

@@ -131,7 +131,7 @@ static void put_text(const char *label, const char *text, FILE *out)
     fputc('\n', out);
 }
 
-bool facts_explain_nearest(const char *text, size_t length, FILE *out)
+bool facts_explain_nearest(const char *text, size_t length, const char *device, FILE *out)
 {
     json_t *row = json_loadb(text, length, 0, NULL);
     const json_t *forward = json_object_get(row, "forward"),
@@ -141,7 +141,7 @@ bool facts_explain_nearest(const char *text, size_t length, FILE *out)
         const char *meaning = text_of(reason, "meaning"), *remedy = text_of(reason, "remedy");
         const bool its_own = json_array_size(json_object_get(reason, "chain"));
         put_clean(text_of(row, "case"), out);
-        fprintf(out, "\n  %s on %s: ", text_of(row, "build"), text_of(row, "device"));
+        fprintf(out, "\n  %s on %s: ", text_of(row, "build"), device);
         fputs(forward ? "the backward is accepted; its forward is not" : "", out);
         put_clean(meaning, out);
         fputc('\n', out);

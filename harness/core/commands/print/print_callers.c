@@ -23,8 +23,9 @@ static bool print_targets(const facts_session *s, const facts_text *lines, size_
     const char *before = "with ";
     for (size_t t = at; same < s->targets.count && t < s->targets.count; t++)
         if (is_same(&lines[t], &lines[at])) {
+            char shown[176];
             fprintf(out, "%s%s on %s", before, s->targets.at[t].build.name,
-                    s->targets.at[t].device);
+                    facts_target_shown(shown, &s->targets.at[t]));
             before = ", ";
         }
     fputs(same < s->targets.count ? ":\n" : "", out);

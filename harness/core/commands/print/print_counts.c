@@ -43,6 +43,7 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
 {
     const facts_cell *cell = facts_tally_cell(tally, target, work);
     const char *why = facts_intern_text(tally->texts, cell->why);
+    char shown[176];
     fprintf(out, "  %s%s%.160s\n   ", facts_verdict_name(cell->news), *why ? ": " : "", why);
     for (size_t t = target; t < tally->target_count; t++) {
         const facts_target *at = &tally->targets[t];
@@ -54,7 +55,7 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
             last = !is_alike(facts_tally_cell(tally, u, work), cell) ||
                    strcmp(tally->targets[u].device, at->device) != 0;
         if (last)
-            fprintf(out, " on %s", at->device);
+            fprintf(out, " on %s", facts_target_shown(shown, at));
     }
     fputc('\n', out);
     print_repro(&tally->targets[target], tally->work[work].name, out);
@@ -125,15 +126,10 @@ static void print_said(const facts_tally *tally, const facts_cell *cell, FILE *o
     print_lines(line, "      ", out);
 }
 
-/* A description from specifications is named after its architecture: its first product says more. */
 static void print_device(const facts_target *target, FILE *out)
 {
-    const char *products = target->described.products;
-    char name[192];
-    const bool named = products[0] && strncmp(target->device, "sm", 2) == 0;
-    snprintf(name, sizeof name, "%s%s%.*s%s", target->device, named ? " (" : "",
-             named ? (int)strcspn(products, ",") : 0, products, named ? ")" : "");
-    fprintf(out, "  %-20s %-14s", target->build.name, name);
+    char name[176];
+    fprintf(out, "  %-20s %-14s", target->build.name, facts_target_shown(name, target));
 }
 
 /* Which of a few cases were not accepted. */
@@ -271,6 +267,7 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
 {
     const facts_target *first[2] = { NULL, NULL };
     size_t shown = 0, pairs = 0, verdicts, engines;
+    char name[176];
     for (size_t t = 0; t < tally->target_count; t++) {
         const facts_target *after = &tally->targets[t], *before = predecessor(tally, after);
         if (!before)
@@ -282,7 +279,7 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
         fprintf(out, "  %s -> %s on %s: %zu case%s with another verdict, %zu with other engines\n",
-                before->build.name, after->build.name, after->device, verdicts,
+                before->build.name, after->build.name, facts_target_shown(name, after), verdicts,
                 verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;

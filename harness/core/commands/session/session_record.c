@@ -62,6 +62,8 @@ static void add_targets(const facts_session *s, facts_text *line)
         facts_text_member(line, "build", t->build.name);
         facts_text_member(line, "device", t->device);
         facts_text_member(line, "kind", kinds[t->kind]);
+        if (t->described.product[0])
+            facts_text_member(line, "product", t->described.product);
         if (t->content[0])
             facts_text_member(line, "content", t->content);
         if (t->libraries_hash[0])

@@ -187,7 +187,7 @@ const App = (() => {
     });
     at("findings-only").addEventListener("click", () => State.set({ off: outcomes.filter((o) => !["failure", "error"].includes(o.kind)).map((o) => o.word).sort() }));
     at("all").addEventListener("click", () => State.set({ ...State.fresh() }));
-    at("device").append(...Data.devices.map((d) => element("option", { value: d }, d)));
+    at("device").append(...Data.devices.map((d) => element("option", { value: d }, Data.shownDevice(d))));
     at("device").addEventListener("change", () => State.set({ device: at("device").value }));
     for (const b of document.querySelectorAll("[data-view]")) b.addEventListener("click", () => State.set({ view: b.dataset.view }));
     at("every").hidden = !Data.others.length;

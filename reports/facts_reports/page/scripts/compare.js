@@ -52,9 +52,9 @@ const Compare = (() => {
 
   function sideBySide(step, group, device = "") {
     const list = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => cases.map((c) => [d, c]));
-    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, dict.case[c])), element("td", {}, d),
+    const body = list.slice(0, MOST).map(([d, c]) => element("tr", {}, element("td", { class: "case" }, element("code", {}, dict.case[c])), element("td", {}, Data.shownDevice(d)),
       ...[step.a, step.b].map((build, side) => element("td", { "data-version": label(build) }, ...answer(step, c, d, side).filter(Boolean)))));
-    const lines = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${d}, of ${count(cases.length)} ${cases.length === 1 ? "case" : "cases"}`), Timeline.ofCases(cases, d)]);
+    const lines = Object.entries(group.members).filter(([d]) => !device || d === device).flatMap(([d, cases]) => [element("p", { class: "line quiet" }, `Accepted on ${Data.shownDevice(d)}, of ${count(cases.length)} ${cases.length === 1 ? "case" : "cases"}`), Timeline.ofCases(cases, d)]);
     return element("div", { class: "inside" }, element("p", { class: "quiet" }, ...(group.where ? [element("code", {}, group.where), ": "] : []), `${group.exactness}.${group.change ? ` ${group.change}.` : ""}`), ...lines, copyable(group.repro), group.bisect ? copyable(group.bisect) : "",
       element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The cases of the group, before and after" }, element("table", { class: "beside" }, element("caption", { class: "hidden" }, "The cases of the group, before and after"),
         element("thead", {}, element("tr", {}, ...["Case", "Device", label(step.a), label(step.b)].map((h) => element("th", { scope: "col" }, h)))), element("tbody", {}, ...body))),
@@ -77,7 +77,7 @@ const Compare = (() => {
 
   function stepOf(step, state) {
     const part = state.device && step.devices.length > 1, items = step.groups.map((g, i) => groupOf(step, g, i, state)).filter(Boolean);
-    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? `On ${state.device}: ${step.headlines[state.device]}` : step.headline}`)),
+    return [element("h3", {}, `${label(step.a)} → ${label(step.b)}`, element("span", { class: "sub" }, ` ${part ? `On ${Data.shownDevice(state.device)}: ${step.headlines[state.device]}` : step.headline}`)),
       items.length ? element("ul", { class: "groups" }, ...items) : part ? null : element("p", { class: "quiet" }, "Nothing changed here."),
       ...(part ? [] : step.notes.map((n) => element("p", { class: "quiet" }, n)))].filter(Boolean);
   }
@@ -87,11 +87,11 @@ const Compare = (() => {
   function answerTo(state, pair) {
     const unknown = ["a", "b"].map((side) => state[side]).filter((word) => word && !named(word).length);
     if (unknown.length) return say(`No build ${unknown.join(" and no build ")} here. These records have ${builds.map(label).join(", ")}.`);
-    if (!pair && !state.a && !state.b) return say(`${state.device} was asked one version only.`);
+    if (!pair && !state.a && !state.b) return say(`${Data.shownDevice(state.device)} was asked one version only.`);
     if (!pair || pair.a === pair.b) return say("Choose two versions.");
     const step = made(pair.a, pair.b, state.device), { device } = state, ofBoth = `--baseline ${shell(label(pair.a))} --candidate ${shell(label(pair.b))}`, both = `${label(pair.a)} and ${label(pair.b)}`;
     if (step) return stepOf(step, state);
-    if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return [...say(`${both} are not compared${device ? ` on ${device}` : ""}: these records have no case that both answered there. This command asks both:`),
+    if (!devicesOf(state).some((d) => common(pair.a, pair.b, d))) return [...say(`${both} are not compared${device ? ` on ${Data.shownDevice(device)}` : ""}: these records have no case that both answered there. This command asks both:`),
       copyable(`facts gate ${ofBoth}${device ? ` --device ${shell(targets.find((t) => t.device === device).ask)}` : ""}`)];
     const files = raw.files.length > 4 ? "RECORD..." : raw.files.map(shell).join(" ");
     return [...say(`This page does not hold the comparison of ${both}. This command prints it:`), copyable(`facts gate ${files} ${ofBoth}${device ? ` --where ${shell(`device=${device}`)}` : ""}`)];

@@ -142,7 +142,8 @@ const Data = (() => {
   const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
   const backward = Uint8Array.from(dict.case, (name) => (name.startsWith("pass=bwd ") || / pass=bwd( |$)/.test(name) || name === "pass=bwd" ? 1 : 0));
 
-  const devices = [...new Set(targets.map((t) => t.device))];
+  const devices = [...new Set(targets.map((t) => t.device))], shown = new Map(targets.map((t) => [t.device, t.shown]));
+  const shownDevice = (device) => shown.get(device) ?? device;
   const targetsOf = (keep) => new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d && keep(t) ? i : -1)).filter((i) => i >= 0)]));
   // A gate's page shows the two builds that it compared, until the reader asks for the others.
   const gate = document.body.classList.contains("kind-gate") && raw.steps.length ? raw.steps[0] : null, gated = (t) => t.build === gate.a || t.build === gate.b;
@@ -172,6 +173,6 @@ const Data = (() => {
   const outcome = (r) => outcomes[columns.outcome[r]];
   const caseKeys = raw.keys.map((k) => k.key);
 
-  return { raw, rows, every, columns, dict, targets, outcomes, features, members, groupFeature, backward, devices, ofDevice, allOf: whole, gate, others, isPart, inView, said, valueOf, column, compile, parse, isText, search,
+  return { raw, rows, every, columns, dict, targets, outcomes, features, members, groupFeature, backward, devices, shownDevice, ofDevice, allOf: whole, gate, others, isPart, inView, said, valueOf, column, compile, parse, isText, search,
     inFeature, worstOf, rowOf, name, target, outcome, caseKeys, ofRow };
 })();

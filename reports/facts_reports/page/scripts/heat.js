@@ -182,7 +182,7 @@ const Heat = (() => {
     const device = deviceOf(state), { columns: across, notes } = columnsOf(device), cells = together(ended(rows, across)), marked = marksOf(device, across), whole = state.q.trim() ? rowsWithout(across) : null, table = at("heat"), wide = across.length <= 7;
     const focus = document.activeElement?.closest?.("#heat") ? document.activeElement.dataset.cell : "";
     table.className = `heat${wide ? " wide" : ""}${across.length <= 2 ? " few" : ""}`;
-    table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${device}. Arrow keys move, Enter shows the rows.`), head(across));
+    table.replaceChildren(element("caption", { class: "hidden" }, `Support by feature and version on ${Data.shownDevice(device)}. Arrow keys move, Enter shows the rows.`), head(across));
     const issues = Issues.inMap(rows, across, rowsOf);
     let body = null, axis = null, first = null;
     const drawn = new Set();
@@ -228,7 +228,7 @@ const Heat = (() => {
   function start(rows) {
     rowsIn = rows;
     const table = at("heat");
-    at("devices").append(...devices.map((d) => element("button", { type: "button", "data-device": d, "aria-pressed": "false" }, d)));
+    at("devices").append(...devices.map((d) => element("button", { type: "button", "data-device": d, "aria-pressed": "false" }, Data.shownDevice(d))));
     at("devices").addEventListener("click", (event) => { const d = event.target.closest("button")?.dataset.device; if (d) State.set({ device: d }); });
     Keys.rove(at("devices"), "button");
     Keys.rove(table, "button.cell");

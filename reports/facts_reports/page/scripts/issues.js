@@ -24,7 +24,7 @@ const Issues = (() => {
   function render(state, device, found) {
     const feature = features.find((f) => `${f.axis}: ${f.label}` === state.issues), all = feature ? found.get(feature.id)?.all ?? [] : [], box = at("issues");
     box.hidden = !feature;
-    box.replaceChildren(...(feature ? [element("h3", { tabindex: -1 }, `${feature.label} on ${device}: ${counted(all.length)} `, element("button", { type: "button", class: "plain", "data-issues": "" }, "Close")),
+    box.replaceChildren(...(feature ? [element("h3", { tabindex: -1 }, `${feature.label} on ${Data.shownDevice(device)}: ${counted(all.length)} `, element("button", { type: "button", class: "plain", "data-issues": "" }, "Close")),
       element("ul", {}, ...all.map((one) => element("li", {}, ...line(one).filter(Boolean))))] : []));
   }
 

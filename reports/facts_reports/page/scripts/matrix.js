@@ -78,7 +78,7 @@ const Matrix = (() => {
     const first = list.findIndex((t) => targets[t].build === from), last = list.findIndex((t) => targets[t].build === to);
     if (first < 0 || last < first) return null;
     const passes = pass === "fwd" ? [0] : pass === "bwd" ? [1] : [0, 1];
-    const words = `${title}, ${device}, ${when(list, first, last)}${pass ? `, ${pass === "fwd" ? "forward" : "backward"}` : ""}`;
+    const words = `${title}, ${Data.shownDevice(device)}, ${when(list, first, last)}${pass ? `, ${pass === "fwd" ? "forward" : "backward"}` : ""}`;
     return { feature: feature.id, targets: new Set(list.slice(first, last + 1)), passes, words };
   }
 
@@ -107,7 +107,7 @@ const Matrix = (() => {
     const second = element("tr");
     for (const device of shown) {
       const list = ofDevice.get(device), span = (state.view === "columns" ? list.length : 1) * passes.length, sm = targets[list[0]].sm;
-      top.append(element("th", { scope: "colgroup", colspan: span }, device, sm === null ? "" : element("span", { class: "sub" }, ` sm_${sm}`)));
+      top.append(element("th", { scope: "colgroup", colspan: span }, Data.shownDevice(device), sm === null ? "" : element("span", { class: "sub" }, ` sm_${sm}`)));
       for (const p of passes) {
         const name = p.length === 2 ? "" : p[0] ? "backward" : "forward";
         if (state.view === "columns") for (const t of list) second.append(element("th", { scope: "col" }, targets[t].label, name ? element("span", { class: "sub" }, ` ${name.slice(0, 3)}.`) : ""));

@@ -31,7 +31,7 @@ const Rows = (() => {
     const button = element("button", { type: "button", class: "open", "aria-expanded": String(open), "aria-controls": id, "data-row": String(r) }, mark(o), ` ${o.word}`);
     const config = columns.config[r], engine = dict.engine[columns.engine[r]];
     const out = [element("tr", { class: `row ${o.kind}${open ? " opened" : ""}`, "data-row": String(r) }, element("td", {}, button), element("td", { class: "case" }, element("code", {}, Data.name(r))),
-      element("td", {}, t.label), element("td", {}, t.device), element("td", {}, dict.grade[columns.grade[r]] ?? ""), element("td", { class: "number" }, engine === null ? "" : `${engine}${config ? ` (${config})` : ""}`),
+      element("td", {}, t.label), element("td", {}, t.shown), element("td", {}, dict.grade[columns.grade[r]] ?? ""), element("td", { class: "number" }, engine === null ? "" : `${engine}${config ? ` (${config})` : ""}`),
       element("td", { class: "note" }, note(r), ...claimed(r)))];
     if (open) out.push(element("tr", { class: "inside", id }, element("td", { colspan: width }, Detail.of(r))));
     return out;
