@@ -51,13 +51,14 @@ bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error
     const facts_key_row *row = &c->language->keys[key];
     char text[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
-    if (!facts_value_canonical(row, facts_span_of(value), text, &fault))
+    const bool value_of_key = facts_value_canonical(row, facts_span_of(value), text, &fault);
+    if (!value_of_key && strcmp(value, row->otherwise) != 0) /* "same" is a default and no value */
         return facts_fail_at(error, row->word, 1, (int)fault.at + 1, "%s", fault.text);
     facts_case before = *c;
     facts_draft draft = facts_draft_of(&before);
     if (c->language->unfold)
         c->language->unfold(&draft, &before, key);
-    draft.value[key] = text;
+    draft.value[key] = value_of_key ? text : NULL;
     facts_key at = key;
     const char *complaint = facts_draft_normalise(&draft, &at);
     if (complaint != NULL)

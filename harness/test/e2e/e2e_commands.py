@@ -249,6 +249,11 @@ class Explaining(Commands):
                 "pass=bwd h=8/2 d=64 impl=unified",
                 "impl=unified is refused here; accepted: impl=auto\n",
             ),
+            (
+                "h100-sxm",
+                "pass=fwd dtype=e4m3 out=bf16",
+                "out=bf16 is refused here; accepted: out=e4m3",
+            ),
             ("T4", "pass=fwd d=64", "cuDNN's attention needs sm_80 or newer; this GPU is sm_75"),
             (
                 "h100-sxm",
