@@ -503,7 +503,11 @@ static int import(const facts_invocation *call)
         all = all && read;
     }
     if (status == FACTS_EXIT_OK) {
+        if (o->device && !strchr(o->device, ',') && is_gpu(o->device))
+            (void)facts_device_load(&k.gpu, o->device, &error);
         find_gpu(m, &k.gpu);
+        if (!k.gpu.sm && o->decide && !o->device) /* the one that is asked */
+            (void)facts_device_load(&k.gpu, device_of(&k), &error);
         o->json ? print_json(m, &k) : print_text(m, &k, o->decide || o->run);
         fflush(stdout);
         status = all || facts_import_count(m) ? exit_of(m) : FACTS_EXIT_BAD_INPUT;
