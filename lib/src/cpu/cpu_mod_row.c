@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu_scores.h"
+#include "kernels/cpu_number.h"
 #include "score_mod/recording.h"
 
 enum { BLOCK = 64 };
@@ -25,13 +26,13 @@ static void load_tensor(const block *k, const fattn_mod_tensor *t, const void *d
         return;
     }
     if (step == 0) {
-        const float x = fattn__mod_element(data, t->dtype, offset);
+        const float x = fattn__number_load(data, t->dtype, offset);
         for (int i = 0; i < k->count; i++)
             out[i] = x;
         return;
     }
     for (int i = 0; i < k->count; i++)
-        out[i] = fattn__mod_element(data, t->dtype, offset + i * step);
+        out[i] = fattn__number_load(data, t->dtype, offset + i * step);
 }
 
 static void leaf(const block *k, const fattn__mod_node *n, float *out)

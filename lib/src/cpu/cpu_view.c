@@ -37,19 +37,12 @@ static const void *own_data(const fattn_tensors *t, fattn__role which)
     return table[which];
 }
 
-static const int64_t *strides_of(const fattn_problem *p, fattn__role which)
-{
-#define AS_STRIDES(symbol, name) p->name##_strides,
-    const int64_t *const table[FATTN__ROLE_COUNT] = { FATTN__ROLE_LIST(AS_STRIDES) };
-#undef AS_STRIDES
-    return table[which];
-}
-
 fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn__role which,
                            const void *data)
 {
     const fattn__shape shape = fattn__problem_shape(p, which);
-    fattn__view v = { .dtype = shape.dtype, .stride = strides_of(p, which) };
+    fattn__view v = { .dtype = shape.dtype,
+                      .stride = fattn__problem_strides((fattn_problem *)(uintptr_t)p, which) };
     v.data =
         (char *)(uintptr_t)(data != NULL ? data
                                          : own_data(t, which)); /* views of inputs are only read */

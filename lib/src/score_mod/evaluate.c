@@ -3,30 +3,9 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "cpu/kernels/cpu_number.h"
 #include "operations.h"
 #include "recording.h"
-
-float fattn__mod_element(const void *data, int32_t dtype, int64_t offset)
-{
-    uint32_t bits;
-    float x;
-    if (dtype == FATTN_F32) {
-        memcpy(&x, (const char *)data + offset * 4, sizeof x);
-        return x;
-    }
-    uint16_t code;
-    memcpy(&code, (const char *)data + offset * 2, sizeof code);
-    const uint32_t exponent = (code >> 10) & 31u, fraction = code & 1023u,
-                   sign = (uint32_t)(code & 0x8000u) << 16;
-    if (dtype == FATTN_BF16)
-        bits = (uint32_t)code << 16;
-    else if (exponent == 0) /* subnormal */
-        return sign != 0 ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
-    else
-        bits = sign | (exponent == 31 ? 0x7f800000u : (exponent + 112u) << 23) | fraction << 13;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* The place at which a program is evaluated. */
 typedef struct spot {
@@ -48,7 +27,7 @@ static double leaf(const spot *s, const fattn__mod_node *n)
         return (double)s->at[n->a];
     case FATTN__MOD_TENSOR:
         tensor = &s->mod->tensors[n->a];
-        return (double)fattn__mod_element(s->tensors[n->a], tensor->dtype,
+        return (double)fattn__number_load(s->tensors[n->a], tensor->dtype,
                                           fattn__mod_offset(tensor, s->at));
     default:
         return (double)n->constant;

@@ -87,7 +87,4 @@ static inline int64_t fattn__mod_offset(const fattn_mod_tensor *tensor, const in
     return offset;
 }
 
-/* One element as a number; dtype bf16, f16 or f32. */
-float fattn__mod_element(const void *data, int32_t dtype, int64_t offset);
-
 #endif

@@ -11,26 +11,6 @@ static const fattn__repeat *find(fattn_problem p, int version, int sm, char why[
     return fattn__repeat_find(&p, version, sm, why, 256);
 }
 
-Test(repeat, every_row_says_where_it_holds_and_who_says_so)
-{
-    cr_assert_gt(fattn__repeat_count(), 0);
-    cr_expect_null(fattn__repeat_at(fattn__repeat_count()));
-    for (size_t i = 0; i < fattn__repeat_count(); i++) {
-        const fattn__repeat *row = fattn__repeat_at(i);
-        const bool pin = row->how == FATTN_DETERMINISM_PIN;
-        cr_expect(pin || row->how == FATTN_DETERMINISM_FORM, "row %zu", i);
-        cr_expect(row->sm_from >= 80 && row->sm_from <= row->sm_to, "row %zu", i);
-        cr_expect(row->cudnn_from >= 90800 &&
-                      (row->cudnn_to == 0 || row->cudnn_to >= row->cudnn_from),
-                  "row %zu", i);
-        cr_expect_leq(row->dim_from, row->dim_to, "row %zu", i);
-        cr_expect_eq(pin, row->engine >= 0 && row->knob_count > 0,
-                     "row %zu: a pin is an engine and its knobs", i);
-        cr_expect(pin || row->keeps_dp, "row %zu", i);
-        cr_expect(row->source != NULL && strlen(row->source) > 10, "row %zu", i);
-    }
-}
-
 enum { NONE = -2, FORM = -1 };
 
 /* What is taken: NONE, FORM, or the engine of a pin and the value of its last knob. */

@@ -76,16 +76,6 @@ enum { ROWS = sizeof rows / sizeof *rows };
 const fattn__repeat fattn__repeat_unknown = { FORM, .sm_to = INT32_MAX,
                                               .grade = FATTN__REPEAT_CLAIMED, .source = "nobody" };
 
-size_t fattn__repeat_count(void)
-{
-    return ROWS;
-}
-
-const fattn__repeat *fattn__repeat_at(size_t i)
-{
-    return i < ROWS ? &rows[i] : NULL;
-}
-
 /* Compares everything except the version and dbias: such a row may be named in the reason. */
 static bool is_of(const fattn__repeat *row, const fattn_problem *p, int sm)
 {

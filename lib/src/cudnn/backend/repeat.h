@@ -35,9 +35,6 @@ typedef struct fattn__repeat {
     const char *source;
 } fattn__repeat;
 
-size_t fattn__repeat_count(void);
-const fattn__repeat *fattn__repeat_at(size_t i);
-
 /* The first row that applies to a resolved deterministic backward. FATTN_DETERMINISM_AUTO takes the
  * rows in their order. NULL: no row applies, and `why` is the reason. */
 const fattn__repeat *fattn__repeat_find(const fattn_problem *problem, int cudnn_version, int sm,

@@ -202,6 +202,25 @@ fattn__desc fattn__chain_of_rows(const fattn__chain *c, int mode, fattn__desc x,
     return out;
 }
 
+fattn__desc fattn__chain_row_sums(const fattn__chain *c, fattn__desc d_o, fattn__desc o)
+{
+    const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_O);
+    const fattn__desc product = fattn__virtual(c->g, DNN_DATA_FLOAT, shape.dim, NULL);
+    fattn__chain_of_rows(c, DNN_POINTWISE_MUL, d_o, o, product);
+    const fattn__desc sum = fattn__chain_row(c);
+    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, sum);
+    return sum;
+}
+
+fattn__desc fattn__chain_turned_back(const fattn__chain *c, fattn__desc k_transposed)
+{
+    const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K);
+    const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
+    const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
+    fattn__op_reshape(c->g, k_transposed, k);
+    return k;
+}
+
 fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x)
 {
     const fattn__desc scale = c->problem->scale_in_memory
@@ -245,12 +264,18 @@ fattn__desc fattn__chain_index(const fattn__chain *c, fattn__desc x, int axis, i
     return y;
 }
 
+/* Computed in this type, and of it. */
+static fattn__desc typed(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b, int type)
+{
+    const fattn__desc y = fattn__chain_score(c, type);
+    fattn__op_pointwise(c->g,
+                        &(fattn__pointwise){ .mode = mode, .math = type, .x = x, .b = b, .y = y });
+    return y;
+}
+
 static fattn__desc predicate(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b)
 {
-    const fattn__desc y = fattn__chain_score(c, DNN_DATA_BOOLEAN);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){
-                                  .mode = mode, .math = DNN_DATA_BOOLEAN, .x = x, .b = b, .y = y });
-    return y;
+    return typed(c, mode, x, b, DNN_DATA_BOOLEAN);
 }
 
 fattn__desc fattn__chain_keep(const fattn__chain *c, fattn__desc keep, fattn__desc x)
@@ -312,16 +337,6 @@ static fattn__desc folded_left(const fattn__chain *c)
     return fattn__value_f32(c->g, (float)(p->window_left - shift));
 }
 
-/* index + value, or index - value, in `math`. */
-static fattn__desc moved(const fattn__chain *c, int mode, fattn__desc index, fattn__desc value,
-                         int math)
-{
-    const fattn__desc y = fattn__chain_score(c, math);
-    fattn__op_pointwise(
-        c->g, &(fattn__pointwise){ .mode = mode, .math = math, .x = index, .b = value, .y = y });
-    return y;
-}
-
 /* Keeps row + shift + right >= col. */
 static fattn__desc expanded_right(const fattn__chain *c, fattn__desc x)
 {
@@ -329,13 +344,13 @@ static fattn__desc expanded_right(const fattn__chain *c, fattn__desc x)
     const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_FLOAT);
     if (is_bottom_right(c)) {
         const fattn__desc kv = length_kv(c);
-        row = moved(c, DNN_POINTWISE_ADD, row, kv, DNN_DATA_INT32);
+        row = typed(c, DNN_POINTWISE_ADD, row, kv, DNN_DATA_INT32);
         const fattn__desc q = length_q(c);
-        row = moved(c, DNN_POINTWISE_SUB, row, q, DNN_DATA_INT32);
+        row = typed(c, DNN_POINTWISE_SUB, row, q, DNN_DATA_INT32);
     }
     if (c->problem->window_right != 0) {
         const fattn__desc right = int_value(c, "window_right", c->problem->window_right);
-        row = moved(c, DNN_POINTWISE_ADD, row, right, DNN_DATA_INT32);
+        row = typed(c, DNN_POINTWISE_ADD, row, right, DNN_DATA_INT32);
     }
     const fattn__desc keep = predicate(c, DNN_POINTWISE_CMP_GE, row, col);
     return fattn__chain_keep(c, keep, x);
@@ -348,12 +363,12 @@ static fattn__desc expanded_left(const fattn__chain *c, fattn__desc x)
     fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_FLOAT);
     if (has_varying_shift(c)) {
         const fattn__desc left = int_value(c, "window_left", c->problem->window_left);
-        col = moved(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_INT32);
-        col = moved(c, DNN_POINTWISE_SUB, col, c->seq_len_kv, DNN_DATA_INT32);
-        col = moved(c, DNN_POINTWISE_ADD, col, c->seq_len_q, DNN_DATA_INT32);
+        col = typed(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_INT32);
+        col = typed(c, DNN_POINTWISE_SUB, col, c->seq_len_kv, DNN_DATA_INT32);
+        col = typed(c, DNN_POINTWISE_ADD, col, c->seq_len_q, DNN_DATA_INT32);
     } else {
         const fattn__desc left = folded_left(c);
-        col = moved(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_FLOAT);
+        col = typed(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_FLOAT);
     }
     const fattn__desc keep = predicate(c, DNN_POINTWISE_CMP_GT, col, row);
     return fattn__chain_keep(c, keep, x);
@@ -416,11 +431,7 @@ static fattn__desc add_alibi(const fattn__chain *c, fattn__desc x)
 {
     const fattn__desc row = fattn__chain_index(c, x, FATTN__AXIS_ROW, DNN_DATA_INT32);
     const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_INT32);
-    const fattn__desc distance = fattn__chain_score(c, DNN_DATA_INT32);
-    fattn__op_pointwise(
-        c->g,
-        &(fattn__pointwise){
-            .mode = DNN_POINTWISE_SUB, .math = DNN_DATA_INT32, .x = col, .b = row, .y = distance });
+    const fattn__desc distance = typed(c, DNN_POINTWISE_SUB, col, row, DNN_DATA_INT32);
     const fattn__desc slopes = fattn__chain_small(c, FATTN__AUXILIARY_ALIBI_SLOPES);
     const fattn__desc added =
         fattn__chain_binary(c, DNN_POINTWISE_MUL, distance, slopes, DNN_DATA_FLOAT);

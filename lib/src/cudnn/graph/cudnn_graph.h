@@ -68,6 +68,10 @@ fattn__desc fattn__chain_binary(const fattn__chain *c, int mode, fattn__desc x, 
 /* The same on rows [b,hq,sq,1]. If y is NULL, a virtual tensor is made. Returns y. */
 fattn__desc fattn__chain_of_rows(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b,
                                  fattn__desc y);
+fattn__desc fattn__chain_row_sums(const fattn__chain *c, fattn__desc d_o,
+                                  fattn__desc o); /* rowsum(dO * O) */
+fattn__desc fattn__chain_turned_back(const fattn__chain *c,
+                                     fattn__desc k_transposed); /* virtual [b,h,s,d] */
 fattn__desc fattn__chain_scaled(const fattn__chain *c,
                                 fattn__desc x); /* times the attention scale */
 

@@ -33,14 +33,8 @@ static fattn__desc row_sums(const fattn__chain *c, const operands *in)
     const fattn_problem *p = c->problem;
     const int64_t rows[4] = { p->batch, p->heads_q, p->seq_q, 1 };
     const int64_t strides[4] = { p->heads_q * p->seq_q, p->seq_q, 1, 1 };
-    const fattn__shape shape = fattn__problem_shape(p, FATTN__ROLE_O);
-
     const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
-    const fattn__desc product = fattn__virtual(c->g, DNN_DATA_FLOAT, shape.dim, NULL);
-    fattn__op_pointwise(
-        c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = in->d_o, .b = o, .y = product });
-    const fattn__desc sum = fattn__chain_row(c);
-    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, sum);
+    const fattn__desc sum = fattn__chain_row_sums(c, in->d_o, o);
     if (p->dsink)
         fattn__chain_sink_gradient(c, in->stats, sum);
     const fattn__desc factor =
@@ -136,11 +130,8 @@ static bool keeps_dp(const fattn__chain *c)
 
 static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn__desc k_transposed)
 {
-    const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K),
-                       query = fattn__problem_shape(c->problem, FATTN__ROLE_Q);
-    const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
-    const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
-    fattn__op_reshape(c->g, k_transposed, k);
+    const fattn__shape query = fattn__problem_shape(c->problem, FATTN__ROLE_Q);
+    const fattn__desc k = fattn__chain_turned_back(c, k_transposed);
     const fattn__desc dq = fattn__chain_gradient(c, FATTN__ROLE_DQ, FATTN__ROLE_Q);
     fattn__matmul product = { .a = scores, .b = k, .c = dq, .m = c->seq_len_q, .k = c->seq_len_kv };
     if (keeps_dp(c)) {
@@ -153,8 +144,7 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
     if (product.c == NULL)
         product.c = fattn__scratch(c->g, DNN_DATA_FLOAT, query.dim, packed);
     fattn__op_matmul(c->g, &product);
-    fattn__op_pointwise(
-        c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_IDENTITY, .x = product.c, .y = dq });
+    fattn__chain_of_rows(c, DNN_POINTWISE_IDENTITY, product.c, NULL, dq);
 }
 
 fattn_status fattn__chain_repeat(fattn__graph *g, const fattn_problem *p)

@@ -76,9 +76,7 @@ static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number,
 {
     const fattn__desc factor = fattn__fp8_number(f, number),
                       y = fattn__virtual(f->chain.g, DNN_DATA_FLOAT, dim, NULL);
-    fattn__op_pointwise(
-        f->chain.g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = factor, .y = y });
-    return y;
+    return fattn__chain_of_rows(&f->chain, DNN_POINTWISE_MUL, x, factor, y);
 }
 
 /* The last multiplication is part of the pattern: an output of more than 8 bits is multiplied by a
@@ -93,8 +91,7 @@ static void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
     const fattn__desc scale = fattn__dtype_is_fp8(shape.dtype) ? fattn__fp8_number(f, op->scale)
                                                                : fattn__value_f32(g, 1.0F);
     const fattn__desc out = fattn__chain_tensor(&f->chain, op->out);
-    fattn__op_pointwise(
-        g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = scale, .y = out });
+    fattn__chain_of_rows(&f->chain, DNN_POINTWISE_MUL, x, scale, out);
     fattn__fp8_amax(f, x, op->amax);
 }
 
@@ -115,18 +112,6 @@ void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
 /* ---- rows of the backward
  * --------------------------------------------------------------------------------------------------
  */
-
-fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o)
-{
-    fattn__graph *g = f->chain.g;
-    const fattn__shape shape = fattn__problem_shape(f->chain.problem, FATTN__ROLE_O);
-    const fattn__desc product = fattn__virtual(g, DNN_DATA_FLOAT, shape.dim, NULL);
-    fattn__op_pointwise(
-        g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = d_o, .b = o, .y = product });
-    const fattn__desc sum = fattn__chain_row(&f->chain);
-    fattn__op_reduce(g, DNN_REDUCE_TENSOR_ADD, product, sum);
-    return sum;
-}
 
 /* With a sink, this factor (1 without dropout) distinguishes the sink's product from this one.
  * Without a sink there is no factor. */
@@ -244,11 +229,8 @@ static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn_
 {
     const fattn__chain *c = &f->chain;
     const int type = fattn__data_type(c->problem->do_dtype); /* as cudnn-frontend does */
-    const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K);
     const fattn__desc narrow = fattn__fp8_times(f, d_s, FATTN__AUXILIARY_SCALE_DP, type);
-    const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
-    const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
-    fattn__op_reshape(c->g, k_transposed, k);
+    const fattn__desc k = fattn__chain_turned_back(c, k_transposed);
     fattn__fp8_multiply(
         f, &(fattn__fp8_product){
                .matmul = { .a = narrow, .b = k, .m = c->seq_len_q, .k = c->seq_len_kv },
@@ -281,7 +263,7 @@ fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *pro
     const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
     const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
 
-    fattn__desc sums = fattn__fp8_row_sums(&f, d_o, o);
+    fattn__desc sums = fattn__chain_row_sums(c, d_o, o);
     sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_DO);
     sums = fattn__fp8_row_times(
         &f, sums, FATTN__AUXILIARY_DESCALE_O); /* 16-bit O: cuDNN ignores the number */

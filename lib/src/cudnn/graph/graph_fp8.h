@@ -38,7 +38,6 @@ typedef struct fattn__fp8_product {
 void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
 
 /* ---- the backward */
-fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o); /* rowsum(dO * O) */
 /* The value that is subtracted from dP, computed from the row sums. The gradient of a sink is
  * computed from it too. */
 fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats);

@@ -153,7 +153,7 @@ static fattn__desc row_sums(fattn__fp8 *f, fattn__desc stats)
     const fattn__desc d_o = fattn__tensor(
         c->g, FATTN__SLOT_DO_16, fattn__data_type(c->problem->o_dtype), shape.dim, shape.strides);
     const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
-    return fattn__fp8_softmax_sums(f, fattn__fp8_row_sums(f, d_o, o), stats);
+    return fattn__fp8_softmax_sums(f, fattn__chain_row_sums(c, d_o, o), stats);
 }
 
 static fattn__desc score_gradient(fattn__fp8 *f, const operands *in, fattn__desc p,
