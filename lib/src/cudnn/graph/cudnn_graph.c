@@ -221,12 +221,15 @@ fattn__desc fattn__chain_turned_back(const fattn__chain *c, fattn__desc k_transp
     return k;
 }
 
+fattn__desc fattn__chain_scale(const fattn__chain *c)
+{
+    return c->problem->scale_in_memory ? fattn__chain_small(c, FATTN__AUXILIARY_ATTN_SCALE)
+                                       : fattn__value_f32(c->g, (float)c->problem->attn_scale);
+}
+
 fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x)
 {
-    const fattn__desc scale = c->problem->scale_in_memory
-                                  ? fattn__chain_small(c, FATTN__AUXILIARY_ATTN_SCALE)
-                                  : fattn__value_f32(c->g, (float)c->problem->attn_scale);
-    return fattn__chain_binary(c, DNN_POINTWISE_MUL, x, scale, DNN_DATA_FLOAT);
+    return fattn__chain_binary(c, DNN_POINTWISE_MUL, x, fattn__chain_scale(c), DNN_DATA_FLOAT);
 }
 
 fattn__desc fattn__chain_product(const fattn__chain *c, fattn__desc a, fattn__desc b_transposed)

@@ -72,6 +72,7 @@ fattn__desc fattn__chain_row_sums(const fattn__chain *c, fattn__desc d_o,
                                   fattn__desc o); /* rowsum(dO * O) */
 fattn__desc fattn__chain_turned_back(const fattn__chain *c,
                                      fattn__desc k_transposed); /* virtual [b,h,s,d] */
+fattn__desc fattn__chain_scale(const fattn__chain *c);          /* the attention scale */
 fattn__desc fattn__chain_scaled(const fattn__chain *c,
                                 fattn__desc x); /* times the attention scale */
 

@@ -2,30 +2,42 @@
  * that are new to a handle. */
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "core/error.h"
 #include "cudnn_plan.h"
 #include "math/math_sum.h"
 #include "problem/resolved_problem.h"
 
-/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the
- * gradient of every element, and a kernel of this library sums them. */
-
-static void *destination(const fattn__graph_sum *sum, const fattn_tensors *tensors)
+static void *address_of(const fattn__binding *binding, const fattn_tensors *tensors)
 {
-    switch ((fattn__slot)sum->slot) {
-    case FATTN__SLOT_DQ:
-        return tensors->dq;
-    case FATTN__SLOT_DK:
-        return tensors->dk;
-    case FATTN__SLOT_DV:
-        return tensors->dv;
-    case FATTN__SLOT_DBIAS:
-        return tensors->dbias;
-    default:
-        return tensors->mod_gradients[sum->slot - FATTN__SLOT_DMOD_0];
+    const void *address = NULL;
+    switch ((fattn__slot)binding->slot) {
+#define AS_CASE(symbol, field)                                                                     \
+    case FATTN__SLOT_##symbol:                                                                     \
+        address = tensors->field;                                                                  \
+        break;
+        FATTN__CALL_SLOT_LIST(AS_CASE)
+#undef AS_CASE
+#define AS_CASE(symbol, field, written)                                                            \
+    case FATTN__SLOT_##symbol:                                                                     \
+        address = tensors->field;                                                                  \
+        break;
+        FATTN__AUXILIARY_LIST(AS_CASE)
+#undef AS_CASE
+    case FATTN__SLOT_SCRATCH:
+        address = (const char *)tensors->workspace + binding->offset;
+        break;
+    case FATTN__SLOT_VALUE:
+        address = &binding->value;
+        break;
     }
+    return (void *)(uintptr_t)address;
 }
 
+/* The gradient of a broadcast input is the sum over the broadcast dimensions. cuDNN writes the
+ * gradient of every element, and a kernel of this library sums them. */
 fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors,
                                struct CUstream_st *stream)
 {
@@ -34,7 +46,7 @@ fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tens
     for (int i = 0; i < compiled->sum_count && st == FATTN_OK; i++) {
         const fattn__graph_sum *sum = &compiled->sums[i];
         fattn__sum call = { .from = (const char *)tensors->workspace + sum->offset,
-                            .to = destination(sum, tensors),
+                            .to = address_of(&(fattn__binding){ .slot = sum->slot }, tensors),
                             .dtype = sum->dtype,
                             .to_dtype = sum->out_dtype };
         memcpy(call.dim, sum->dim, sizeof call.dim);
@@ -133,38 +145,6 @@ void fattn__overrides_give(fattn__steps *steps, fattn__desc pack, const fattn__c
                     &all_dims);
     fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, DNN_TYPE_VOID_PTR, 1,
                     &all_strides);
-}
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "core/error.h"
-#include "cudnn_plan.h"
-
-static void *address_of(const fattn__binding *binding, const fattn_tensors *tensors)
-{
-    const void *address = NULL;
-    switch ((fattn__slot)binding->slot) {
-#define AS_CASE(symbol, field)                                                                     \
-    case FATTN__SLOT_##symbol:                                                                     \
-        address = tensors->field;                                                                  \
-        break;
-        FATTN__CALL_SLOT_LIST(AS_CASE)
-#undef AS_CASE
-#define AS_CASE(symbol, field, written)                                                            \
-    case FATTN__SLOT_##symbol:                                                                     \
-        address = tensors->field;                                                                  \
-        break;
-        FATTN__AUXILIARY_LIST(AS_CASE)
-#undef AS_CASE
-    case FATTN__SLOT_SCRATCH:
-        address = (const char *)tensors->workspace + binding->offset;
-        break;
-    case FATTN__SLOT_VALUE:
-        address = &binding->value;
-        break;
-    }
-    return (void *)(uintptr_t)address;
 }
 
 static void *engine_workspace(const fattn__compiled *compiled, const fattn_tensors *tensors)
@@ -266,12 +246,17 @@ static int run_plan(fattn__handle_slot *slot, const fattn_plan *plan, const fatt
                : status;
 }
 
-static fattn_status launch_failed(const fattn__cudnn *api, int status)
+/* Nothing was launched. */
+static bool is_refusal(int status)
 {
     enum { FIRST_UNSUPPORTED = 3000, LAST_UNSUPPORTED = 3999 };
+    return status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED;
+}
+
+static fattn_status launch_failed(const fattn__cudnn *api, int status)
+{
     char last[512] = "";
-    const bool refused =
-        status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED; /* nothing was launched */
+    const bool refused = is_refusal(status);
     api->cudnnGetLastErrorString(last, sizeof last);
     /* "err 2 != CUDA_SUCCESS" of the driver, "err 2 out of memory != cudaSuccess" of the runtime: other processes on the GPU
      * held the memory */
@@ -321,7 +306,7 @@ fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *pr
 fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors *tensors,
                                      void *graph, bool update)
 {
-    enum { FIRST_UNSUPPORTED = 3000, LAST_UNSUPPORTED = 3999, GRAPH_MISMATCH = 2011 };
+    enum { GRAPH_MISMATCH = 2011 };
     const fattn__cudnn *api = plan->context->api;
     const fattn__compiled *compiled = plan->state;
     int (*fill)(fattn__handle, fattn__desc, fattn__desc, void *) =
@@ -345,8 +330,7 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
     if (status != DNN_STATUS_SUCCESS) {
         char last[512] = "";
         api->cudnnGetLastErrorString(last, sizeof last);
-        bool refused =
-            (status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED) || status == GRAPH_MISMATCH;
+        const bool refused = is_refusal(status) || status == GRAPH_MISMATCH;
         st = fattn__fail(refused ? FATTN_UNSUPPORTED : FATTN_INTERNAL,
                          "the native graph cannot be %s: %s %s", update ? "updated" : "made",
                          fattn__cudnn_status_name(api, status), last);

@@ -210,18 +210,6 @@ void fattn__unified_give_role(const fattn__unified *u, int attribute, fattn__rol
     fattn__unified_give(u, attribute, fattn__chain_tensor(&u->chain, role));
 }
 
-void fattn__unified_give_scale(const fattn__unified *u, int attribute)
-{
-    const fattn_problem *p = u->chain.problem;
-    static const int64_t one[4] = { 1, 1, 1, 1 };
-    fattn__desc scale;
-    if (p->scale_in_memory)
-        scale = fattn__tensor(u->chain.g, FATTN__SLOT_ATTN_SCALE, DNN_DATA_FLOAT, one, one);
-    else
-        scale = fattn__value_f32(u->chain.g, (float)p->attn_scale);
-    fattn__unified_give(u, attribute, scale);
-}
-
 void fattn__unified_give_lengths(const fattn__unified *u, const fattn__unified_lengths *attributes)
 {
     const fattn__chain *c = &u->chain;

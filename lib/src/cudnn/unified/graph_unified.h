@@ -32,7 +32,6 @@ fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g,
 void fattn__unified_give(const fattn__unified *u, int attribute,
                          fattn__desc value); /* NULL: left out */
 void fattn__unified_give_role(const fattn__unified *u, int attribute, fattn__role role);
-void fattn__unified_give_scale(const fattn__unified *u, int attribute);
 /* The lengths of queries and keys, as lengths or as prefix sums. */
 typedef struct fattn__unified_lengths {
     int seq_len_q, seq_len_kv, cu_seq_len_q, cu_seq_len_kv; /* attributes */

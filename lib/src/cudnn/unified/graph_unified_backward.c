@@ -147,7 +147,7 @@ fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem 
     fattn__unified_give(&u, ATTR(DKDESC), dk);
     fattn__unified_give(&u, ATTR(DVDESC),
                         fattn__chain_gradient(&u.chain, FATTN__ROLE_DV, FATTN__ROLE_V));
-    fattn__unified_give_scale(&u, ATTR(SCALEDESC));
+    fattn__unified_give(&u, ATTR(SCALEDESC), fattn__chain_scale(&u.chain));
     fattn__unified_give_lengths(&u, &lengths);
     give_sink(&u);
     give_totals(&u);

@@ -163,7 +163,7 @@ fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *
     give_keys(&u, FATTN__ROLE_K, ATTR(KDESC), ATTR(PAGE_TABLE_KDESC));
     give_keys(&u, FATTN__ROLE_V, ATTR(VDESC), ATTR(PAGE_TABLE_VDESC));
     fattn__unified_give_role(&u, ATTR(ODESC), FATTN__ROLE_O);
-    fattn__unified_give_scale(&u, ATTR(SCALEDESC));
+    fattn__unified_give(&u, ATTR(SCALEDESC), fattn__chain_scale(&u.chain));
     fattn__unified_give_lengths(&u, &lengths);
     give_block_mask(&u);
     give_softmax(&u);
