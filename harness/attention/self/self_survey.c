@@ -323,10 +323,12 @@ typedef struct work {
     facts_error *error;
 } work;
 
+/* The suite `planted` (sample 0) is small and reaches no far place. */
 static bool is_chosen(const facts_survey_choice *choice, const fattn__fault *fault,
                       facts_self_type type)
 {
-    return (!choice->fault || strstr(fault->word, choice->fault)) &&
+    return (choice->sample > 0 || fault->liar < FATTN__LIAR_FAR_PADDED) &&
+           (!choice->fault || strstr(fault->word, choice->fault)) &&
            facts_self_type_has(type, fault);
 }
 

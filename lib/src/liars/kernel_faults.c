@@ -103,6 +103,7 @@ static float gain_of(const int64_t at[3], bool last)
            : FATTN__LIE(O_GAIN_3PCT)                               ? 1.03F
            : FATTN__LIE(O_GAIN_6PCT)                               ? 1.0625F
            : FATTN__LIE(O_GAIN_ROWS) && at[0] + at[1] == 0 && last ? 1.002F
+           : FATTN__LIE_OF_PLACE && last                           ? 2.0F
                                                                    : 1.0F;
 }
 
@@ -136,6 +137,7 @@ void fattn__liar_bend_keys(const fattn_problem *p, bool of_k, int64_t rows, floa
     const float gain = !of_k                        ? 1.0F
                        : FATTN__LIE(B_DK_GAIN_5E4)  ? 1.0005F
                        : FATTN__LIE(B_DK_GAIN_3PCT) ? 1.03F
+                       : FATTN__LIE_OF_PLACE        ? 2.0F
                                                     : 1.0F;
     for (int64_t n = 0; n < rows * step; n++)
         to[n] = !of_k && FATTN__LIE(B_DV_FLOOR) ? rounded_by(floorf, p->grad_dtype, to[n])

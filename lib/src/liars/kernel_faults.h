@@ -148,6 +148,50 @@
       "actual one")                                                                                \
     X(SOFTCAP_GRAD, "sys.softcap_grad", ANY, B_SOFTCAP, "the slope 1 - tanh^2 is missing")      \
     X(DROPOUT_8BIT, "sys.dropout_8bit", ANY, DROPOUT, "p rounded to 1/256")
+
+/* X(SYMBOL, "id", TYPES, "a predicate", "from where on a kernel is wrong")
+ * Schedulers and counters that end somewhere: in a case of the predicate the last rows of O (or dK)
+ * are twice what they must be. A suite that shows one has a case beyond that place. */
+#define FATTN__PLACE_LIST(X)                                                                       \
+    X(FAR_PADDED, "far.padded_31", ANY, "pass=fwd & padding!=none & layout!~*th* & paged=0 & b>31", \
+      "a warp scans 32 lengths")                                                                   \
+    X(FAR_RAGGED, "far.ragged_31", ANY, "pass=fwd & layout~*th* & paged=0 & b>31",                 \
+      "a warp scans 32 lengths of packed tokens")                                                  \
+    X(FAR_PAGED, "far.paged_31", ANY, "pass=fwd & paged!=0 & b>31", "a warp scans 32 lengths of pages") \
+    X(FAR_WAVE, "far.wave_2", ANY, "pass=fwd & h.q>132", "a block's second tile") \
+    X(FAR_WAVE_FIXED, "far.wave_2_deterministic", ANY,                                             \
+      "pass=bwd & deterministic=1 & b>=4 & h.q>=8 & s.kv>=640", "a block's second tile, in order") \
+    X(FAR_WAVE_DROPOUT, "far.wave_2_dropout", ANY,                                                 \
+      "pass=bwd & dropout>0 & b>=4 & h.q>=8 & s.kv>=640", "a block's second tile, with dropout")   \
+    X(FAR_DROPOUT, "far.dropout_1024", ANY, "pass=bwd & dropout>0 & s.kv>1024",                    \
+      "keep bits of keys from 1,024 on")                                                           \
+    X(FAR_FIXED, "far.deterministic_1024", ANY, "pass=bwd & deterministic=1 & s.kv>1024",          \
+      "dQ in order beyond 1,024 keys")                                                             \
+    X(FAR_8_BIT, "far.gradients_1024", F8, "pass=bwd & s.kv>1024", "keys from 1,024 on")           \
+    X(FAR_8_BIT_DECODE, "far.decode_512", F8, "pass=fwd & s.q=1 & s.kv>512",                       \
+      "decode beyond 512 keys")                                                                    \
+    X(FAR_SPLITS, "far.splits_64", ANY, "pass=fwd & s.q=1 & s.kv>8192 & paged=0",                  \
+      "64 parts of the keys are joined")                                                           \
+    X(FAR_SPLITS_PAGED, "far.splits_64_paged", ANY, "pass=fwd & s.q=1 & s.kv>8192 & paged!=0",     \
+      "64 parts of paged keys are joined")                                                         \
+    X(FAR_ROWS_PAGED, "far.rows_paged", ANY, "pass=fwd & s.q>=2 & s.q<=16 & paged!=0",             \
+      "2 to 16 rows before pages")                                                                 \
+    X(FAR_PAGE, "far.page_16_bits", ANY, "pass=fwd & paged=1 & s.kv>=32768",                       \
+      "page numbers have 16 bits")                                                                 \
+    X(FAR_WINDOW, "far.window_2048", ANY,                                                          \
+      "pass=fwd & window.left>=2048 & window.left<inf & s.kv>2048", "left bounds from 2,048 on")   \
+    X(FAR_KEYS, "far.keys_17_bits", ANY, "pass=fwd & s.kv>131072", "a counter of keys has 17 bits") \
+    X(FAR_BIAS, "far.bias_8192", ANY, "pass=fwd & bias!=none & bias!~bool* & s.kv>8192",           \
+      "columns of a bias from 8,192 on")                                                           \
+    X(FAR_BOOLEAN, "far.boolean_256", ANY, "pass=fwd & bias~bool* & s.kv>256",                     \
+      "columns of a boolean mask from 256 on")                                                     \
+    X(FAR_ALIBI, "far.alibi_2048", ANY, "pass=fwd & alibi=1 & s.kv>2048", "distances in f16")      \
+    X(FAR_SINK, "far.sink_1024", ANY, "pass=fwd & softmax=sink & s.kv>1024", "a sink of many keys") \
+    X(FAR_HEADS, "far.heads_128", ANY, "pass=fwd & h.q>127", "heads from 128 on")                  \
+    X(FAR_GROUPS, "far.groups_odd", ANY, "pass=fwd & h in (28/4, 5/1, 7/1, 10/2)",                 \
+      "groups of 5 and 7 heads")                                                                   \
+    X(FAR_ODD_BIAS, "far.dbias_odd", ANY, "pass=bwd & dbias=1 & s.kv%2=1", "odd rows of a bias")   \
+    X(FAR_CALLS, "far.call_257", ANY, "pass=fwd & repeat>256", "a counter of calls has 8 bits")
 /* clang-format on */
 
 #endif

@@ -8,7 +8,8 @@ fattn__liar fattn__liar_now = FATTN__LIAR_NONE;
 #define AS_FAULT(symbol, id, types, scene, what) { id, "kernel", what },
 static const struct {
     const char *word, *seed, *what;
-} liars[] = { { "", "", "" }, FATTN__LIAR_LIST(AS_ROW) FATTN__FAULT_LIST(AS_FAULT) };
+} liars[] = { { "", "", "" },
+              FATTN__LIAR_LIST(AS_ROW) FATTN__FAULT_LIST(AS_FAULT) FATTN__PLACE_LIST(AS_FAULT) };
 #undef AS_FAULT
 #undef AS_ROW
 
@@ -28,14 +29,18 @@ const fattn__fault *fattn__fault_at(int index)
 {
 #define AS_FAULT(symbol, id, types, scene, what)                                                   \
     { id, #scene, NULL, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
-    static fattn__fault faults[] = { FATTN__FAULT_LIST(AS_FAULT) };
+#define AS_FAR(symbol, id, types, cases, what)                                                     \
+    { id, "FAR", cases, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
+    static fattn__fault faults[] = { FATTN__FAULT_LIST(AS_FAULT) FATTN__PLACE_LIST(AS_FAR) };
+#undef AS_FAR
 #undef AS_FAULT
 #define AS_PLACE(symbol, id, types, scene, what) SCENE_##scene,
     static const int places[] = { FATTN__FAULT_LIST(AS_PLACE) };
 #undef AS_PLACE
     if (index < 0 || (size_t)index >= sizeof faults / sizeof *faults)
         return NULL;
-    faults[index].cases = scenes[places[index]];
+    if ((size_t)index < sizeof places / sizeof *places)
+        faults[index].cases = scenes[places[index]];
     return &faults[index];
 }
 

@@ -66,13 +66,15 @@
 #define FATTN__AS_LIAR_(symbol, ...) FATTN__LIAR_##symbol,
 typedef enum fattn__liar {
     FATTN__LIAR_NONE,
-    FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__FAULT_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
+    FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__FAULT_LIST(FATTN__AS_LIAR_)
+        FATTN__PLACE_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
 } fattn__liar;
 #undef FATTN__AS_LIAR_
 
 #define FATTN__TESTING 1
 extern fattn__liar fattn__liar_now;
 #define FATTN__LIE(symbol) (fattn__liar_now == FATTN__LIAR_##symbol)
+#define FATTN__LIE_OF_PLACE (fattn__liar_now >= FATTN__LIAR_FAR_PADDED)
 
 /* The planted faults of the kernel (kernel_faults.h). */
 typedef enum fattn__fault_types {
