@@ -14,7 +14,8 @@ namespace emulate
 
 block now;
 
-enum { STACK = 256 << 10 };
+/* No multiple of a page: the tops of all stacks would be in the same few lines of each cache. */
+enum { STACK = (256 << 10) + 17 * 64 };
 
 enum { HOME = MOST_THREADS }; /* the block's caller */
 static jmp_buf contexts[MOST_THREADS + 1];
@@ -25,6 +26,20 @@ static void **body_arguments;
 
 static void thread();
 
+static void start(int to)
+{
+    started[to] = true;
+    if (stacks == nullptr)
+        stacks = (char *)malloc((size_t)STACK * MOST_THREADS);
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks + (size_t)STACK * to;
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = nullptr;
+    makecontext(&context, thread, 0);
+    setcontext(&context);
+}
+
 /* Not by swapcontext, which asks the system for the signal mask each time: most of the time there
  * is. */
 static void change(int from, int to)
@@ -33,16 +48,7 @@ static void change(int from, int to)
         return;
     if (to == HOME || started[to])
         _longjmp(contexts[to], 1);
-    started[to] = true;
-    if (stacks == nullptr)
-        stacks = (char *)malloc((size_t)STACK * MOST_THREADS);
-    ucontext_t start;
-    getcontext(&start);
-    start.uc_stack.ss_sp = stacks + (size_t)STACK * to;
-    start.uc_stack.ss_size = STACK;
-    start.uc_link = nullptr;
-    makecontext(&start, thread, 0);
-    setcontext(&start);
+    start(to);
 }
 
 /* The next thread that has not ended; the block's caller when none is left. */
