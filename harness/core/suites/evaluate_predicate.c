@@ -44,7 +44,7 @@ typedef struct parser {
     facts_predicate *out;
     const char *text;
     size_t at, length;
-    int depth;
+    int depth, most; /* most: nodes that `out` has room for */
     facts_error *error;
 } parser;
 
@@ -74,7 +74,7 @@ static bool take(parser *p, char letter)
 
 static int add(parser *p, node n)
 {
-    if (p->out->count == MOST_NODES) {
+    if (p->out->count == p->most) {
         wrong_at(p, p->at, "too long for a predicate", nothing, "");
         return -1;
     }
@@ -356,16 +356,18 @@ bool facts_predicate_parse(const facts_language *language, facts_predicate **out
     parser p = { .language = language, .text = text, .length = strlen(text), .error = error };
     if (p.length > MOST_LETTERS)
         return wrong_at(&p, 0, "too long for a predicate", nothing, "");
+    p.most = p.length < MOST_NODES ? (int)p.length + 1 : MOST_NODES; /* a node takes a letter */
     facts_predicate *made = calloc(1, sizeof *made);
     if (made != NULL) {
-        made->nodes = calloc(MOST_NODES, sizeof *made->nodes);
-        made->texts = calloc(5, MOST_LETTERS);
+        made->nodes = malloc((size_t)p.most * sizeof *made->nodes);
+        made->texts = malloc(5 * MOST_LETTERS);
     }
     if (made == NULL || made->nodes == NULL || made->texts == NULL) {
         facts_predicate_destroy(made);
         return wrong_at(&p, 0, "no memory", nothing, "");
     }
-    p.out = made;
+    p.out =
+        made; /* hundreds are read at a start: nothing is cleared, and each keeps what it needs */
     made->root = any_node(&p);
     skip(&p);
     if (made->root >= 0 && p.at < p.length) {
@@ -379,6 +381,8 @@ bool facts_predicate_parse(const facts_language *language, facts_predicate **out
     }
     node *fitting = realloc(made->nodes, (size_t)made->count * sizeof *fitting);
     made->nodes = fitting != NULL ? fitting : made->nodes;
+    char *texts = realloc(made->texts, made->texts_used + 1);
+    made->texts = texts != NULL ? texts : made->texts;
     *out = made;
     return true;
 }

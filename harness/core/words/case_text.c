@@ -112,6 +112,9 @@ void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length
 {
     if (length > LONGEST_WORD || nearest->asked.length > LONGEST_WORD || nearest->asked.length == 0)
         return;
+    const size_t other = nearest->asked.length;
+    if ((length > other ? length - other : other - length) >= nearest->distance)
+        return; /* at least so many letters differ */
     size_t distance = distance_between(nearest->asked, (facts_span){ word, length });
     /* What shares no letter is not near, however short both words are. */
     size_t longer = length > nearest->asked.length ? length : nearest->asked.length;
