@@ -32,7 +32,7 @@ class Self(e2e.TestCase):
         self.assertIn("no case can show it", done.out)
 
     def test_bad_input_is_one_line(self):
-        self.assertOneLine(e2e.facts("self", "--liar", "fwd.nonsense"), 2)
+        self.assertOneLine(e2e.facts("self", "--liar", "fwd.nonsense"), 2, "no fault has")
         self.assertOneLine(e2e.facts("self", "--dtype", "f64"), 2)
         self.assertOneLine(e2e.facts("self", "--clean", "many"), 2)
         self.assertOneLine(e2e.facts("self", "--json", "--liar", "fwd.nonsense"), 2)

@@ -220,49 +220,6 @@ Test(limits, let_no_fault_live)
     expect_near(FACTS_SELF_E4M3_HOPPER, e4m3, sizeof e4m3 / sizeof *e4m3);
 }
 
-/* ---- surveys
- * -----------------------------------------------------------------------------------------------------------
- */
-
-Test(survey, names_the_suite_that_shows_a_fault)
-{
-    static const char *const suites[] = { "pass=fwd h=2 s=75/140 d=64",
-                                          "pass=bwd h=2 s=75/140 d=64" };
-    facts_survey s;
-    facts_error error = { 0 };
-    const facts_survey_choice choice = { .suites = suites,
-                                         .suite_count = 2,
-                                         .suite_dir = "",
-                                         .type = "bf16",
-                                         .fault = "last_tile_lost",
-                                         .seed = 1 };
-    cr_assert_eq(facts_survey_run(&s, &choice, &error), 0, "%s", error.text);
-    cr_assert_eq(s.count, 4);
-    for (size_t i = 0; i < s.count; i++) {
-        const bool backward = s.shown[i].fault->word[0] == 'b', same = backward == (i >= 2);
-        cr_expect_eq(s.shown[i].able, same, "%s", s.shown[i].fault->word);
-        cr_expect_eq(s.shown[i].red, same, "%s", s.shown[i].fault->word);
-    }
-    cr_expect_eq(s.false_alarms, 0, "%s", s.alarms);
-    facts_survey_free(&s);
-}
-
-Test(survey, says_what_it_does_not_know)
-{
-    static const char *const suites[] = { "pass=fwd h=2 s=75/140 d=64" };
-    facts_survey s;
-    facts_error error = { 0 };
-    facts_survey_choice choice = {
-        .suites = suites, .suite_count = 1, .suite_dir = "", .fault = "fwd.nonsense", .seed = 1
-    };
-    cr_expect_neq(facts_survey_run(&s, &choice, &error), 0);
-    cr_expect_str_eq(error.text, "no fault has \"fwd.nonsense\" in its id");
-    facts_survey_free(&s);
-    choice.type = "f64";
-    cr_expect_neq(facts_survey_run(&s, &choice, &error), 0);
-    facts_survey_free(&s);
-}
-
 Test(clean, right_kernels_are_never_called_wrong)
 {
     facts_clean c;

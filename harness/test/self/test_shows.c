@@ -64,15 +64,6 @@ Test(shows, what_each_fill_is_there_for)
     }
 }
 
-/* Kept for comparison: what is small, coarse and mostly zero hides what noise shows. */
-Test(shows, sparse_int_hides_what_gauss_shows)
-{
-    const fattn__gpu_like like = { .on = true, .tile = 64 };
-    cr_expect_lt(ratio_of("pass=fwd want=stats", "sparse_int", like, FATTN__LIAR_P_TRUNC, false),
-                 1.0);
-    cr_expect_gt(ratio_of("pass=fwd want=stats", "gauss", like, FATTN__LIAR_P_TRUNC, false), 5.0);
-}
-
 /* A lane that adds a row key by key rounds alike where the weights have few values. */
 Test(shows, equal_weights_may_be_added_by_one_lane)
 {

@@ -2,11 +2,9 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "record/reader.h"
@@ -40,16 +38,6 @@ Test(scan, every_cut_of_an_object_is_refused)
     cr_assert(facts_scan_object(text, strlen(text), members, 8, &count));
     for (size_t n = 0; n < strlen(text); n++)
         cr_expect_not(facts_scan_object(text, n, members, 8, &count), "%zu bytes", n);
-}
-
-Test(text, a_cleared_text_is_empty)
-{
-    facts_text text = { 0 };
-    facts_text_clear(&text);
-    facts_text_puts(&text, "old");
-    facts_text_clear(&text);
-    cr_expect_str_eq(text.data, "");
-    facts_text_free(&text);
 }
 
 Test(scan, depth_is_bounded)
@@ -205,33 +193,6 @@ Test(record, what_is_no_record_says_so)
     cr_expect(facts_record_read(path, count_rows, kinds, &counts));
     write_text(path, "");
     cr_expect(facts_record_read(path, count_rows, kinds, &counts));
-}
-
-Test(record, a_full_device_is_an_error_that_names_the_path)
-{
-    facts_error error;
-    facts_writer *writer;
-    cr_assert_eq(facts_writer_open(&writer, "/dev/full", FACTS_OPEN_NEW, &error), 0);
-    cr_expect_not(facts_writer_line(writer, "{}", 2));
-    cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s",
-              facts_writer_error(writer));
-    cr_expect_not(facts_writer_line(writer, "{}", 2), "nothing more is written");
-    facts_writer_close(writer, &error);
-}
-
-Test(record, a_short_write_is_an_error)
-{
-    facts_error error;
-    facts_writer *writer;
-    signal(SIGXFSZ, SIG_IGN);
-    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_NEW, &error), 0);
-    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 10, RLIM_INFINITY }), 0);
-    bool written = facts_writer_line(writer, "{\"case\":\"a\",\"verdict\":\"pass\"}", 29);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
-    cr_expect_not(written);
-    cr_expect(strstr(facts_writer_error(writer), "short write") != NULL, "%s",
-              facts_writer_error(writer));
-    facts_writer_close(writer, &error);
 }
 
 Test(record, a_record_that_somebody_removes_is_an_error)
