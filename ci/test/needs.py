@@ -4,7 +4,6 @@ import functools
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -62,19 +61,15 @@ def night(test):
 
 
 def place(cache, *names):
-    """Puts these builds, and every NVRTC that is installed, into another cache folder. They are copied: a link would move a file's time of change, and its kept
-    digests (harness/core/builds/digest.h) would count no more."""
+    """Puts these builds, every NVRTC that is installed, and the kept digests of their files into another cache folder, as soft links: nothing is copied or
+    hashed. (A hard link would move a file's time of change, and its digests would count no more: harness/core/builds/digest.h.)"""
     root = (
         pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "facts"
     )
     folders = [root / "cudnn" / need(name).name for name in names] + sorted(
         (root / "nvrtc").glob("[0-9]*")
     )
-    for folder in folders:
+    for folder in [*folders, root / "digests"]:
         here = pathlib.Path(cache) / "facts" / folder.relative_to(root)
-        for path in [folder, *folder.rglob("*")]:
-            to = here / path.relative_to(folder)
-            if path.is_dir():
-                to.mkdir(mode=0o700, parents=True, exist_ok=True)
-            elif not to.exists():
-                shutil.copyfile(path, to)
+        here.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        here.symlink_to(folder)

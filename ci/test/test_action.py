@@ -14,6 +14,7 @@ from pathlib import Path
 
 import needs
 import recipes
+import wheels
 from scripts import FACTS, HOME, VERSION, Folder, OneFolder, run
 
 ACTION = HOME / "action.yml"
@@ -179,10 +180,11 @@ class Action(OneFolder):
         super().setUpClass()
         cls.temp = cls.at / "temp"
         cls.temp.mkdir()
+        cls.path = f"{wheels.python(cls.at).parent}:{os.environ['PATH']}"
 
     def act(self, pull="", environment=(), **inputs):
         inputs = {**MOVE, "facts": wheel(self.at), **inputs}
-        return Runner(self.at, self.temp, inputs, pull, environment).run()
+        return Runner(self.at, self.temp, inputs, pull, {"PATH": self.path, **dict(environment)}).run()
 
     def test_a_refused_move_in_a_pull_request_of_a_fork_then_a_good_one_with_a_token(self):
         needs.place(self.at / "cache", needs.OLD, needs.NEW)
@@ -203,7 +205,7 @@ class Action(OneFolder):
             self.assertTrue((Path(folder) / name).is_file(), name)
         upload = {"name": "cudnn-gate", "path": folder, "overwrite": "True"}
         self.assertEqual(bad.used["actions/upload-artifact"], upload)
-        options = "--fail-on worse,lost\n\n--plan\n--where dtype=bf16 & d.qk>32\n"
+        options = "--fail-on worse,lost\n\n--plan\n--where dtype=bf16 & d.qk>64\n"
         with service() as (environment, comments):
             good = self.act("7", environment, suite=LOST, options=options, artifact="")
         found = (good.failed, good.outputs["decision"], good.outputs["status"])
@@ -290,6 +292,7 @@ class Component(Folder):
         paths = [".facts-cache/facts/cudnn", ".facts-cache/facts/nvrtc", ".facts-cache/pip"]
         self.assertEqual(job["cache"]["paths"], paths)
         environment = {**os.environ, **OURS, "HOME": str(self.at), "CI_PROJECT_DIR": str(self.at)}
+        environment["PATH"] = f"{wheels.python(self.at).parent}:{os.environ['PATH']}"
         for variable, value in job["variables"].items():
             environment[variable] = re.sub(r"\$(\w+)", lambda m: environment[m[1]], value)
         status, said = bash("\n".join(job["script"]), self.at, environment, umask=0)

@@ -11,6 +11,7 @@ import unittest
 import zipfile
 
 import needs
+import wheels
 from scripts import BUILD, HOME, VERSION, OneFolder, run
 
 INFO = f"facts_cudnn-{VERSION}.dist-info"
@@ -22,8 +23,8 @@ class Wheel(OneFolder):
         super().setUpClass()
         cls.wheel = cls.made("one")
         cls.bin = cls.at / "venv/bin"
-        run(sys.executable, "-m", "venv", cls.at / "venv")
-        run(cls.bin / "python", *"-m pip install --quiet --no-index --no-deps".split(), cls.wheel)
+        run(wheels.python(cls.at), "-m", "venv", cls.at / "venv")
+        run(cls.bin / "python", *"-m pip install --quiet --no-index --no-deps --no-compile".split(), cls.wheel)
 
     @classmethod
     def made(cls, name, **environment):

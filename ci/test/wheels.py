@@ -2,11 +2,14 @@
 
 import base64
 import hashlib
+import pathlib
 import random
 import shutil
 import sys
 import zipfile
 
+import needs
+import pip
 from scripts import CI, Folder, start
 
 PACKAGE, VERSION = "nvidia-cudnn-jit-cu13", "9.20.0.48"
@@ -54,6 +57,22 @@ def make_wheel(path, files=None, lie="", package=PACKAGE, version=VERSION):
 def tree(folder):
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {str(p.relative_to(folder)): p.read_bytes() for p in files if p.name != "install.lock"}
+
+
+def python(folder):
+    """A python3 whose virtual environments have the pip of this one. The night's have their own, which takes seconds to install."""
+    path = folder / "python/python3"
+    path.parent.mkdir()
+    if needs.NIGHT:
+        path.symlink_to(sys.executable)
+        return path
+    (folder / "python/pip").symlink_to(pathlib.Path(pip.__file__).parent)
+    path.write_text(f"""#!/bin/bash
+[[ "$1 $2" == "-m venv" ]] || exec {sys.executable} "$@"
+{sys.executable} -m venv --without-pip "$3" && echo {path.parent} >"$(echo "$3"/lib/python*/site-packages)/pip.pth"
+""")
+    path.chmod(0o755)
+    return path
 
 
 class Home(Folder):

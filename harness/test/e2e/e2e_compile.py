@@ -23,8 +23,9 @@ class Many(e2e.TestCase):
         """Two by day, eight in the night."""
         count, cache = len(e2e.some(range(8), of=4)), self.path("cache", "facts")
         os.makedirs(cache)
-        builds = os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir))
-        os.symlink(builds, os.path.join(cache, "cudnn"))
+        user = os.path.dirname(os.path.dirname(os.path.dirname(e2e.need(e2e.NEW).dir)))
+        for name in ("cudnn", "digests"):
+            os.symlink(os.path.join(user, name), os.path.join(cache, name))
         plans, more = self.path("plans"), e2e.environment(XDG_CACHE_HOME=self.path("cache"))
         words = ["compile", self.CASES, "--cudnn", e2e.NEW, "-j1", "--plan-dir", plans, "-o"]
         for process in [started([*words, self.path(f"r{n}")], more) for n in range(count)]:
@@ -38,7 +39,7 @@ class Many(e2e.TestCase):
         # One more is of the backward's own forward, and nothing is half written.
         kinds = sorted(name.split(".", 1)[1] for name in os.listdir(plans))
         self.assertEqual(kinds, 2 * ["plan"])
-        self.assertEqual(sorted(os.listdir(cache)), ["cudnn"])
+        self.assertEqual(sorted(os.listdir(cache)), ["cudnn", "digests"])
         said = started([*words, self.path("last")], more).communicate(timeout=300)[0]
         self.assertIn("plans: 0 compiled, 1 loaded", said)
 
