@@ -29,10 +29,10 @@ DROPOUT = f"""B dropout, cpu
 FAR = """B dropout, cpu
     red pass=fwd dtype=bf16 b=2 h=6 s=260/520 d=8 dropout=0.1"""
 BLOCKS = """C blocks, cpu
-    red pass=bwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64
-    red pass=bwd dtype=mxe4m3 b=2 h=2 s=200 d=128 mask=causal
-    red pass=bwd dtype=mxe5m2 b=1 h=4 s=256 d=64
-    pass=fwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64"""
+    red pass=bwd dtype=mxe4m3 b=1 h=2/1 s=128 d=64
+    red pass=bwd dtype=mxe4m3 b=2 h=1 s=100 d=128 mask=causal
+    red pass=bwd dtype=mxe5m2 b=1 h=1 s=256 d=64
+    pass=fwd dtype=mxe4m3 b=1 h=2/1 s=128 d=64"""
 
 # liar: its family, its target, and cases. A case that is red for one liar must be green for the honest worker; the others show that the liar lies
 # nowhere else.
