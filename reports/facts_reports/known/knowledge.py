@@ -275,7 +275,7 @@ class Knowledge:
         self.failures, asked = found, [one for one in found if one["problem"]]
         self._found = [(one, _condition(one["problem"]), _condition(one["data"])) for one in asked]
         self._alone = {problem for _, problem, _ in self._found if hasattr(problem, "of_case")}
-        self._here, self._never = {}, {}
+        self._here = {}
 
     def _at(self, version, sm):
         """[(problem, data, engines, the answers for other and for such data)] of a version on an architecture."""
@@ -291,19 +291,16 @@ class Knowledge:
                     here.append((*conditions, engines, answers))
         return self._here[version, sm]
 
-    def _excluded(self, case, values):
-        """The problems that the case alone excludes."""
-        if case not in self._never:
-            never = {problem for problem in self._alone if problem(values) is False}
-            self._never[case] = never
-        return self._never[case]
-
     def of(self, case, cudnn, sm, engine=None, config=None):
         """Their objects with `such_data`, `sure` and `fixed`. Those whose data the case has come first, then the serious ones. `engine`: the one that
         is offered first; None: the case's, or not known."""
         values = _values(case)
-        never = self._excluded(case, values)
-        left = [one for one in self._at(_number(cudnn), sm) if one[0] not in never]
+        left = [
+            one
+            for one in self._at(_number(cudnn), sm)
+            if one[0] not in self._alone
+            or (values[one[0]] if one[0] in values else one[0](values)) is not False
+        ]
         if not left:
             return left
         if engine is None and values.said.get("engine", "").isdigit():
