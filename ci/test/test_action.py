@@ -184,9 +184,8 @@ class Action(OneFolder):
 
     def act(self, pull="", environment=(), **inputs):
         inputs = {**MOVE, "facts": wheel(self.at), **inputs}
-        return Runner(
-            self.at, self.temp, inputs, pull, {"PATH": self.path, **dict(environment)}
-        ).run()
+        environment = {"PATH": self.path, **dict(environment)}
+        return Runner(self.at, self.temp, inputs, pull, environment).run()
 
     def test_a_refused_move_in_a_pull_request_of_a_fork_then_a_good_one_with_a_token(self):
         needs.place(self.at / "cache", needs.OLD, needs.NEW)

@@ -24,11 +24,8 @@ class Wheel(OneFolder):
         cls.wheel = cls.made("one")
         cls.bin = cls.at / "venv/bin"
         run(wheels.python(cls.at), "-m", "venv", cls.at / "venv")
-        run(
-            cls.bin / "python",
-            *"-m pip install --quiet --no-index --no-deps --no-compile".split(),
-            cls.wheel,
-        )
+        words = "-m pip install --quiet --no-index --no-deps --no-compile"
+        run(cls.bin / "python", *words.split(), cls.wheel)
 
     @classmethod
     def made(cls, name, **environment):

@@ -7,6 +7,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import support
 import synthetic
@@ -168,7 +169,8 @@ class Files(unittest.TestCase):
 
     def test_a_described_device_is_no_card_in_an_issue(self):
         target = {"device_name": "NVIDIA H100 80GB HBM3", "driver": 0, "described_from": "a card"}
-        said = markdown._device({"sm": 90, "device": "h100-sxm"}, target)
+        row = {"sm": 90, "device": "h100-sxm"}
+        said = markdown._device(SimpleNamespace(runs={}), row, target)
         self.assertEqual(said, ["described sm_90 (h100-sxm), no GPU needed"])
         rows = [
             (verdict, {"verdict": verdict, "device": "d", "cudnn": version})

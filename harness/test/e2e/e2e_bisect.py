@@ -37,11 +37,7 @@ class Versions(e2e.TestCase):
         """A cache of our own, so that no answer is there before: its builds are the user's."""
         user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         os.makedirs(self.path("cache", "facts"), exist_ok=True)
-        for name in (
-            "cudnn",
-            "nvrtc",
-            "digests",
-        ):  # where no NVRTC is cached the link leads nowhere
+        for name in "cudnn nvrtc digests".split():  # what is not there is a link to nowhere
             if not os.path.lexists(self.path("cache", "facts", name)):
                 os.symlink(os.path.join(user, "facts", name), self.path("cache", "facts", name))
         return self.path("cache")
