@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Pairs of features that some cuDNN accepts, and whether a suite has a case of each.
+"""Pairs of features that some cuDNN accepts, and triples of a dozen: has a suite a case of each?
 
-usage: ci/pairs.py [--cudnn V,V] [--device D,D] [--suite S] [--write]
-       --write   the accepted pairs that no other group has, as the group `pairs` of core
+usage: ci/pairs.py [--cudnn V,V] [--device D,D] [--suite S] [--triples] [--write]
+       --write   what is accepted and in no other group, as the group `pairs` (`triples`) of core
 
 A pair is two values of two features, for the forward and the backward apart. For a pair that no
-case has, FACTS asks cuDNN with a case of these two values alone. Exit: 0 no accepted pair is missing, 1
-some are, 3 what `facts` says.
+case has, FACTS asks cuDNN with a case of these two values alone. Triples are of DOZEN. Exit: 0 nothing
+accepted is missing, 1 something is, 3 what `facts` says.
 """
 
 import argparse
@@ -83,6 +83,21 @@ FEATURES = {
     "rotary": [("rope=1", lambda c: c("rope") != "0")],
     "data": ["fill=neglse", "fill=needle"],
 }
+# What frameworks send together.
+DOZEN = {
+    "layout=thd padding=random",
+    "mask=causal",
+    "window=32:0",
+    "padding=random",
+    "paged=16 padding=random",
+    "h=4/2",
+    "s=1/300",
+    "bias=1hss",
+    "dropout=0.1",
+    "softmax=sink",
+    "deterministic=1",
+    "exec=graph",
+}
 OF_OTHER_PASS = {"fwd": ("deterministic", "dbias"), "bwd": ("paged", "want")}
 ORDER = {}  # of what is written, below
 LARGEST, DRAWS = 5, 5000  # values in a case, cases drawn to choose from
@@ -123,15 +138,20 @@ def facts(*words):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def covered(suite, but):
-    """(pass, text, text) of every pair that a case of the suite has, its group `but` left out."""
+def sets(texts, size):
+    """The pairs of these values, or the triples of those of the dozen."""
+    return itertools.combinations(texts if size == 2 else filter(DOZEN.__contains__, texts), size)
+
+
+def covered(suite, but, size):
+    """(pass, text, ...) of every pair (triple) that a case of the suite has, its group `but` left out."""
     found = set()
     for row in facts("list", suite, "--json"):
         if row["group"] == but:
             continue
         ask = cases.asked_of(row["case"])
         has = [text for _, text, rule in values() if rule(ask)]
-        found |= {(ask("pass"), a, b) for a, b in itertools.combinations(has, 2)}
+        found |= {(ask("pass"), *texts) for texts in sets(has, size)}
     return found
 
 
@@ -162,12 +182,12 @@ def drawn(todo, fine, dice):
     return which, tuple(sorted(texts, key=ORDER.get))
 
 
-def joined(todo, fine, asked):
-    """Accepted cases that hold all pairs of `todo`: greedily of some thousand drawn ones, then one by one."""
+def joined(todo, fine, size, asked):
+    """Accepted cases that hold all of `todo`: greedily of some thousand drawn ones, then one by one."""
     dice, listed = random.Random(1), sorted(todo)
     made = {case_of(w, *t): (w, t) for w, t in (drawn(listed, fine, dice) for _ in range(DRAWS))}
     good = {c: made[c] for c in accepted(list(made), asked.cudnn, asked.device)}
-    holds = {c: {(w, a, b) for a, b in itertools.combinations(t, 2)} for c, (w, t) in good.items()}
+    holds = {c: {(w, *some) for some in sets(t, size)} for c, (w, t) in good.items()}
     out, left = [], set(todo)
     while left:
         best = max(holds, key=lambda c: (len(holds[c] & left), c), default=None)
@@ -183,30 +203,36 @@ def main():
     parser.add_argument("--cudnn", default="9.20.0,9.27.0")
     parser.add_argument("--device", default="h100-sxm,sm100-spec")
     parser.add_argument("--suite", default="core")
+    parser.add_argument("--triples", action="store_true")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    have = covered(asked.suite, "pairs" if asked.write else None)
-    pairs = {}
-    for (f, a, _), (g, b, _) in itertools.combinations(values(), 2):
-        for which in ("fwd", "bwd"):
-            case = case_of(which, a, b) if f != g else None
-            if case and (which, a, b) not in have:
-                pairs[case] = (which, a, b)
-    missing = accepted(list(pairs), asked.cudnn, asked.device)
-    lines = [case for case in pairs if case in missing]
-    print(f"{len(have)} pairs in {asked.suite}; {len(pairs)} are in no case, {len(lines)} accepted")
+    size, noun = (3, "triples") if asked.triples else (2, "pairs")
+    have = covered(asked.suite, noun if asked.write else None, size)
+    of = {text: feature for feature, text, _ in values()}
+    absent = {}
+    for texts, which in itertools.product(sets(of, size), ("fwd", "bwd")):
+        case = case_of(which, *texts) if len({of[text] for text in texts}) == size else None
+        if case and (which, *texts) not in have:
+            absent[case] = (which, *texts)
+    missing = accepted(list(absent), asked.cudnn, asked.device)
+    lines = [case for case in absent if case in missing]
+    print(
+        f"{len(have)} {noun} in {asked.suite}; {len(absent)} are in no case, {len(lines)} accepted"
+    )
     if not asked.write:
         print("\n".join(lines), end="\n" if lines else "")
         return 1 if lines else 0
-    todo = {pairs[case] for case in lines}
-    lines = joined(todo, have | todo, asked)
+    todo = {absent[case] for case in lines}
+    pairs = covered(asked.suite, None, 2) if asked.triples else have | todo
+    lines = joined(todo, pairs, size, asked)
     print(f"{len(lines)} cases hold them")
     path = HOME / "cases/suites/core.cases"
     text = path.read_text(encoding="utf-8")
-    head, found, tail = text.partition("\nname: pairs\n")
+    head, found, tail = text.partition(f"\nname: {noun}\n")
     rest = tail.partition("\nname: ")
     text = head + (found and "\nname: " + rest[2])
-    group = "\nname: pairs\nwhy: two features that some cuDNN accepts together and no other case has (ci/pairs.py)\n"
+    count = "three" if asked.triples else "two"
+    group = f"\nname: {noun}\nwhy: {count} features that some cuDNN accepts together and no other case has (ci/pairs.py)\n"
     path.write_text(text.rstrip("\n") + "\n" + group + "\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
