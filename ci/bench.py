@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast is a run of a suite on a GPU, and what do kept plans save? Runs with an empty folder of plans, and again with what that left.
 
-  executed cases a second, milliseconds of the GPU held for each, and where a worker's time goes (FACTS_TIMES)
+  executed cases a second, milliseconds of the GPU held for each
   --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
                   Python (--python) with cudnn, torch, pytest and looseversion
 
@@ -10,7 +10,6 @@ Exit: 0 printed; 3 a step could not be run.
 """
 
 import argparse
-import collections
 import json
 import os
 import re
@@ -40,7 +39,7 @@ def step(options, words, record, plans):
     command += ["--plan-dir", plans]
     command += ["--shard", options.shard] if options.shard else []
     command += ["--jobs", str(options.jobs)] if options.jobs else []
-    env = {**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"}
+    env = {**os.environ, "FACTS_HOME": HOME}
     started, quiet = time.monotonic(), subprocess.DEVNULL
     child = subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True, env=env)
     said = child.stderr.read()
@@ -85,17 +84,6 @@ def line(title, rows, seconds, cpu):
     return f"  {title:<28}{seconds:8.1f} s {rate:8.0f} rows/s {cpu:8.1f} s of CPU   {plans}"
 
 
-def stages(rows):
-    """Where the workers' time went, over the executed rows: (stage, milliseconds of a case, share), most first."""
-    chosen = [row for row in rows if is_executed(row) and "spent_ms" in row]
-    spent = collections.Counter()
-    for row in chosen:
-        spent.update(row["spent_ms"])
-    whole = sum(spent.values())
-    most = spent.most_common() if whole else []
-    return [(stage, ms / len(chosen), ms / whole) for stage, ms in most]
-
-
 def executed_line(title, rows, seconds):
     executed = sum(map(is_executed, rows))
     both = zip(rows, own_ms(rows))
@@ -116,9 +104,6 @@ def measured(options, work):
         rows, seconds, cpu = step(options, ["run"], os.path.join(work, "record"), plans)
         print(line(title, rows, seconds, cpu))
         rates[title] = executed_line(title, rows, seconds)
-    print("\n| stage of an executed case, with the folder | ms | share |\n|---|---|---|")
-    for stage, ms, share in stages(rows):
-        print(f"| {stage} | {ms:.2f} | {100 * share:.0f} % |")
     if options.frontend:
         peer = frontend(options)
         for title, rate in rates.items():

@@ -41,15 +41,6 @@ class BenchRun(unittest.TestCase):
         ]
         self.assertEqual(bench.own_ms(rows), [5.0, 7.0, 3.0, 12.0, 4.0])
 
-    def test_stages_are_of_executed_rows_and_add_up_to_the_whole(self):
-        rows = [
-            row("a", spent_ms={"plan": 6.0, "execute": 2.0}),
-            row("b", spent_ms={"execute": 2.0}),
-            row("c", "unsupported", spent_ms={"decide": 1000.0}),
-        ]
-        self.assertEqual(bench.stages(rows), [("plan", 3.0, 0.6), ("execute", 2.0, 0.4)])
-        self.assertEqual(bench.stages([row("a")]), [])
-
     def test_what_pytest_executed_is_read_from_its_last_line(self):
         self.assertEqual(
             bench.passed_of(

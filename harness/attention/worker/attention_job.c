@@ -10,7 +10,6 @@
 #include "keys/keys.h"
 #include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
-#include "worker/clock/spent.h"
 #include "worker/exec/exec.h"
 #include "worker/gpu/watch_gpu.h"
 #include "worker/memory/own_forward.h"
@@ -146,10 +145,8 @@ static bool is_refused_in_vain(const attention_job *j)
     fattn_plan *plan = NULL;
     if (!target_refused || j->job.request.what == FACTS_DO_DECIDE)
         return false;
-    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     bool made = fattn_plan_create(&plan, j->job.worker->context, &j->problem.ask, NULL) == FATTN_OK;
     fattn_plan_destroy(plan);
-    facts_spend(before);
     return made;
 }
 
@@ -165,11 +162,9 @@ static bool decide(facts_job *job)
     uint32_t ask = FATTN_ASK_A;
     if (job->request.explain)
         ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
-    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     const double since = now_us();
     fattn_status status = fattn_decide(&j->decision, job->worker->context, &j->problem.ask, ask);
     j->content.decide_us = now_us() - since;
-    facts_spend(before);
     if (!j->decision)
         return fail(job, status);
     j->content.decision = j->decision;
@@ -442,7 +437,6 @@ static bool leave(facts_job *job, bool keep, bool last)
     facts_worker *worker = job->worker;
     const bool kept =
         keep && j->plan && j->problem.exec == FACTS_EXEC_EAGER && j->kept.count < FACTS_TIMED_PLANS;
-    const facts_spent before = facts_spend(FACTS_SPENT_RELEASE);
     if (kept)
         j->kept.at[j->kept.count++] = (facts_timed_plan){ .plan = j->plan, .config = job->config };
     else
@@ -450,7 +444,6 @@ static bool leave(facts_job *job, bool keep, bool last)
     j->plan = NULL;
     j->not_written = (facts_error){ 0 };
     j->content = (facts_content){ .decision = j->decision, .decide_us = j->content.decide_us };
-    facts_spend(before);
     /* In a run with turns, the workers of all other builds need the memory while this one waits. */
     if (last && job->request.keep && worker->gpu && !worker->lost)
         (void)facts_gpu_trim(worker->gpu);

@@ -11,7 +11,7 @@
 static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
                                               "FACTS_CUBLAS", NULL };
 static const char *const passed[] = {
-    "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "FACTS_TIMES", NULL
+    "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", NULL
 };
 
 typedef struct block {

@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "clock/spent.h"
 #include "reply.h"
 #include "words/verdict.h"
 #include "words/worker_exit.h"
@@ -29,18 +28,6 @@ static void say(void *job, const char *step)
 /* ---- the row
  * ----------------------------------------------------------------------------------------------------------------
  */
-
-static void put_spent(json_t *row)
-{
-    const double *ms = facts_spent_ms();
-    json_t *spent = ms ? json_object() : NULL;
-    for (int i = 0; ms && i < FACTS_SPENT_COUNT; i++)
-        if (ms[i] > 0)
-            json_object_set_new(spent, facts_spent_words[i], json_real(ms[i]));
-    if (spent)
-        json_object_set_new(row, "spent_ms", spent);
-    facts_spent_clear();
-}
 
 static json_t *row_of(const facts_process *process, facts_job *job)
 {
@@ -68,7 +55,6 @@ static bool reply(const facts_process *process, facts_job *job, bool last)
         job, job->request.keep && !lost && result->verdict == FACTS_VERDICT_PASS,
         last || result->again);
     if (row) {
-        put_spent(row);
         facts_reply_row(job->request.id, row, last, lost);
     } else {
         facts_reply_again(job->request.id);
@@ -136,13 +122,10 @@ static void answer_case(facts_process *process, const facts_request *request)
         _exit(FACTS_WORKER_NO_MEMORY); /* the supervisor writes a row */
     *job = (facts_job){ .worker = process->worker, .request = *request, .config = -1, .say = say };
     facts_forget_case(process);
-    facts_spent_start();
     const bool kept = decide(process, job) ? answer_each(process, job) : reply(process, job, true);
     process->kept = job;
-    facts_spend(FACTS_SPENT_RELEASE);
     if (!kept || is_lost(process))
         facts_forget_case(process);
-    facts_spend(FACTS_SPENT_OTHER);
 }
 
 void facts_forget_case(facts_process *process)

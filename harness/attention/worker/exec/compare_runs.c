@@ -8,7 +8,6 @@
 #include "numbers/check/judge_keep.h"
 #include "numbers/expect/expect_whole.h"
 #include "runs.h"
-#include "worker/clock/spent.h"
 
 /* ---- later runs
  * ----------------------------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ static void judge_arrays_again(facts_runs *r, const bool *differs)
     }
 }
 
-static void compare(facts_runs *r, const char *how)
+void facts_runs_compare(facts_runs *r, const char *how)
 {
     bool differs[FACTS_TENSOR_COUNT] = { false };
     facts_rerun repeats = { .asked = { false } };
@@ -118,13 +117,6 @@ static void compare(facts_runs *r, const char *how)
                             at[3]);
     }
     judge_arrays_again(r, differs);
-}
-
-void facts_runs_compare(facts_runs *r, const char *how)
-{
-    const facts_spent before = facts_spend(FACTS_SPENT_COMPARE);
-    compare(r, how);
-    facts_spend(before);
 }
 
 void facts_runs_judge_all(facts_runs *r, const char *how)
@@ -222,7 +214,6 @@ static void judge_dropout(facts_runs *r)
 void facts_runs_judge(facts_runs *r)
 {
     facts_runs_say(r, "judge");
-    const facts_spent before = facts_spend(FACTS_SPENT_JUDGE);
     const double since = facts_runs_now_us();
     judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->reference), since);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -233,7 +224,6 @@ void facts_runs_judge(facts_runs *r)
             judge_array(r, id);
     judge_dropout(r);
     judge_overruns(r);
-    facts_spend(before);
 }
 
 /* Each timed launch overwrites the answers of the previous one, so only the last answers can be
@@ -244,13 +234,9 @@ void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstre
     char how[80];
     snprintf(how, sizeof how, "the first run and the last of %d timed launches",
              FACTS_TIMED_LAUNCHES);
-    const facts_spent before = facts_spend(FACTS_SPENT_TIME);
-    const bool timed =
-        facts_runs_check(r,
+    if (facts_runs_check(r,
                          fattn_stream_time(r->worker->context, r->worker->stream, launch, argument,
                                            FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-                         NULL);
-    facts_spend(before);
-    if (timed && facts_runs_fetch(r, FACTS_PATTERN_B))
+                         NULL) && facts_runs_fetch(r, FACTS_PATTERN_B))
         facts_runs_compare(r, how);
 }

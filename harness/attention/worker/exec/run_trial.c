@@ -15,7 +15,6 @@
 #include "problem/huge.h"
 #include "problem/valid_checks.h"
 #include "runs.h"
-#include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/expected_transfer.h"
 #include "worker/memory/own_forward.h"
@@ -240,16 +239,10 @@ void facts_checks_run(facts_runs *r)
 static fattn_status make(facts_reference *out, const facts_making *how,
                          const facts_reference_edit *edit, facts_error *error)
 {
-    const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
     fattn_status status = facts_reference_create(out, how, error);
-    facts_spend(FACTS_SPENT_FILL);
     if (status == FATTN_OK)
         status = facts_reference_fill(out, edit, error);
-    facts_spend(FACTS_SPENT_ORACLE);
-    if (status == FATTN_OK)
-        status = facts_reference_compute(out, edit, error);
-    facts_spend(before);
-    return status;
+    return status == FATTN_OK ? facts_reference_compute(out, edit, error) : status;
 }
 
 /* The reference on a GPU computes every element: this many products take an H100 a few seconds. */

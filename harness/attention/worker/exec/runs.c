@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "fattn/device.h"
-#include "worker/clock/spent.h"
 #include "worker/gpu/watch_gpu.h"
 
 facts_call facts_call_now(const facts_runs *r)
@@ -93,21 +92,14 @@ bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 {
     uint64_t garbage = r->made < 2 ? 0 : r->problem->seed * 1000003 + (uint64_t)r->made;
     r->made++;
-    const facts_spent before = facts_spend(FACTS_SPENT_DISTURB);
-    bool good = !garbage || facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL);
-    facts_spend(FACTS_SPENT_ARM);
-    good = good && facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
-    facts_spend(before);
-    return good;
+    return (!garbage || facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL)) &&
+           facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
 }
 
 bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
 {
     int64_t overrun[FACTS_PLACES];
-    const facts_spent before = facts_spend(FACTS_SPENT_READ_BACK);
-    const bool fetched = facts_runs_check(r, facts_seam_fetch(r->memory, pattern, overrun), NULL);
-    facts_spend(before);
-    if (!fetched)
+    if (!facts_runs_check(r, facts_seam_fetch(r->memory, pattern, overrun), NULL))
         return false;
     for (int i = 0; i < FACTS_PLACES; i++)
         r->overrun[i] = overrun[i] > r->overrun[i] ? overrun[i] : r->overrun[i];
@@ -153,10 +145,7 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
         return false;
     launched.forward = NULL;
     double since = facts_runs_now_us();
-    const facts_spent spent = facts_spend(FACTS_SPENT_EXECUTE);
-    const bool ran = launch(r, &launched, pattern);
-    facts_spend(spent);
-    if (!ran)
+    if (!launch(r, &launched, pattern))
         return false;
     if (r->worker->device == FACTS_DEVICE_CPU)
         r->out->exec_us = facts_runs_now_us() - since;
@@ -194,16 +183,11 @@ static bool check_call(facts_runs *r)
 
 bool facts_runs_ready(facts_runs *r)
 {
-    const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
-    bool ready = make_workspace(r);
-    facts_spend(FACTS_SPENT_CHECK);
-    if (ready) {
-        r->call = facts_call_now(r);
-        facts_runs_say(r, "exec");
-        ready = check_call(r);
-    }
-    facts_spend(before);
-    return ready;
+    if (!make_workspace(r))
+        return false;
+    r->call = facts_call_now(r);
+    facts_runs_say(r, "exec");
+    return check_call(r);
 }
 
 int32_t facts_runs_repeats(const facts_runs *r)

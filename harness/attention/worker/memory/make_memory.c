@@ -11,7 +11,6 @@
 #include "numbers/fill/arrays.h"
 #include "numbers/fill/seen.h"
 #include "numbers/judge/judge.h"
-#include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
@@ -581,10 +580,7 @@ fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t g
             TRY(m->side->arm(m, id, pattern));
     if (m->gpu)
         TRY(facts_gpu_together_end(m->gpu));
-    const facts_spent before = facts_spend(FACTS_SPENT_UPLOAD);
-    const fattn_status uploaded = arrays_arm(m, pattern);
-    facts_spend(before);
-    TRY(uploaded);
+    TRY(arrays_arm(m, pattern));
     return arm_workspace(m, pattern, garbage);
 }
 

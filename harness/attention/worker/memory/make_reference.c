@@ -8,7 +8,6 @@
 
 #include "memory_side.h"
 #include "numbers/fill/places.h"
-#include "worker/clock/spent.h"
 
 #define MOST_COPIES 48
 
@@ -413,10 +412,8 @@ int facts_reference_judges(facts_reference *t, const facts_who *who)
 int facts_reference_renew(facts_reference *t)
 {
     const double since = now_ms();
-    const facts_spent before = facts_spend(FACTS_SPENT_ORACLE);
     facts_expectation_destroy(&t->expectation);
     const int status = expect(t);
-    facts_spend(before);
     t->expectation.calibrated = t->constants.calibrated;
     t->weighed = false;
     t->oracle_ms += now_ms() - since;

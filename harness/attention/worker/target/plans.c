@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "problem/rescale.h"
-#include "worker/clock/spent.h"
 
 /* The files of a request's plan_dir: plans and refusals. A plan is executable code, so the folder
  * must be the user's own, not a link, and nobody else may write there. */
@@ -174,13 +173,10 @@ fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context 
                             const fattn_problem *problem, const fattn_plan_options *options,
                             bool *loaded)
 {
-    const facts_spent before = facts_spend(FACTS_SPENT_PLAN);
     bool unasked;
     loaded = loaded ? loaded : &unasked;
     *loaded = false;
-    const fattn_status status = get(out, plans, context, problem, options, loaded);
-    facts_spend(before);
-    return status;
+    return get(out, plans, context, problem, options, loaded);
 }
 
 /* ---- the folder
