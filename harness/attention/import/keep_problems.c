@@ -108,36 +108,18 @@ void facts_import_say_of(facts_imported *p, const char *note)
         snprintf(p->log_text[p->log_count++], FACTS_IMPORT_LOG_TEXT, "%s", note);
 }
 
-static void grow_slots(facts_import *m)
-{
-    size_t slots = m->slots ? 2 * m->slots : 1024;
-    uint32_t *slot = calloc(slots, sizeof *slot);
-    for (size_t i = 0; i < m->count; i++) {
-        size_t at = XXH3_64bits(m->problem[i].name, strlen(m->problem[i].name)) & (slots - 1);
-        while (slot[at] != 0)
-            at = (at + 1) & (slots - 1);
-        slot[at] = (uint32_t)i + 1;
-    }
-    free(m->slot);
-    m->slot = slot;
-    m->slots = slots;
-}
-
 /* The problem of that name, a new one if need be; FACTS_IMPORT_NO_PROBLEM when there are too many.
  */
 static int problem_named(facts_import *m, const char *name)
 {
-    if (2 * (m->count + 1) > m->slots)
-        grow_slots(m);
-    size_t at = XXH3_64bits(name, strlen(name)) & (m->slots - 1);
-    for (; m->slot[at] != 0; at = (at + 1) & (m->slots - 1))
-        if (strcmp(m->problem[m->slot[at] - 1].name, name) == 0)
-            return (int)m->slot[at] - 1;
+    const uint32_t known = facts_intern_find(m->names, name);
+    if (known)
+        return (int)known - 1;
     if (m->count >= FACTS_IMPORT_PROBLEMS)
         return FACTS_IMPORT_NO_PROBLEM;
     m->problem = facts_grow(m->problem, m->count, sizeof *m->problem);
-    m->problem[m->count] = (facts_imported){ .name = strdup(name), .file = m->name };
-    m->slot[at] = (uint32_t)++m->count;
+    const char *kept = facts_intern_text(m->names, facts_intern_id(m->names, name));
+    m->problem[m->count++] = (facts_imported){ .name = kept, .file = m->name };
     return (int)m->count - 1;
 }
 
@@ -296,6 +278,7 @@ facts_import *facts_import_create(void)
     for (int i = 0; i < FACTS_IMPORT_THREADS; i++)
         m->thread[i].problem = FACTS_IMPORT_NO_PROBLEM;
     m->name = "?";
+    m->names = facts_intern_new();
     return m;
 }
 
@@ -339,11 +322,9 @@ void facts_import_destroy(facts_import *m)
         return;
     for (int i = 0; i < FACTS_IMPORT_THREADS; i++)
         facts_import_forget_part(&m->thread[i]);
-    for (size_t i = 0; i < m->count; i++)
-        free((char *)(uintptr_t)m->problem[i].name);
     json_decref(m->event.graph);
     free(m->problem);
-    free(m->slot);
+    facts_intern_free(m->names);
     free(m->block);
     free_all(m->file, m->files);
     free_all(m->unread, m->unread_kept);

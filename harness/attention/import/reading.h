@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "import.h"
+#include "words/intern.h"
 
 enum {
     FACTS_IMPORT_THREADS = 64,
@@ -42,9 +43,8 @@ struct facts_import {
     size_t named_count;
     facts_imported *problem;
     size_t count;
-    uint32_t *slot; /* by the hash of the name: index + 1 */
-    size_t slots;
-    char **file; /* names, owned */
+    facts_intern *names; /* of problem i: the text i + 1 */
+    char **file;         /* names, owned */
     size_t files;
     char **unread, **orphan;
     size_t unread_kept, unread_total, orphan_kept, orphan_total, other;

@@ -4,12 +4,12 @@
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "fattn/score_mod.h"
 #include "keys/keys.h"
 #include "numbers/fill/mod.h"
 #include "problem/case_problem.h"
+#include "words/clock.h"
 #include "worker/exec/exec.h"
 #include "worker/gpu/watch_gpu.h"
 #include "worker/memory/own_forward.h"
@@ -42,13 +42,6 @@ typedef struct attention_job {
 static attention_job *of(facts_job *job)
 {
     return (attention_job *)job;
-}
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 /* A failed call. A failed build, launch or plan is the verdict: only a refusal has a class, and a lack of memory, because it may
@@ -162,9 +155,9 @@ static bool decide(facts_job *job)
     uint32_t ask = FATTN_ASK_A;
     if (job->request.explain)
         ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
-    const double since = now_us();
+    const double since = facts_now_ms();
     fattn_status status = fattn_decide(&j->decision, job->worker->context, &j->problem.ask, ask);
-    j->content.decide_us = now_us() - since;
+    j->content.decide_us = (facts_now_ms() - since) * 1e3;
     if (!j->decision)
         return fail(job, status);
     j->content.decision = j->decision;

@@ -7,12 +7,12 @@
 
 #include "commands.h"
 #include "commands/session/inputs.h"
-#include "commands/session/intern.h"
 #include "commands/session/report_package.h"
 #include "commands/session/session.h"
 #include "record/text.h"
 #include "search/bisect.h"
 #include "search/reported.h"
+#include "words/intern.h"
 
 /* A bisection: one case, one device, and the answers of several versions. */
 #define FACTS_BISECT_ATTEMPTS 2
@@ -54,11 +54,6 @@ static const char *facts_bisection_version(const facts_bisection *b, size_t vers
     return b->at[version].target.build.version;
 }
 
-static void add_flag(facts_text *out, const char *key, bool value)
-{
-    facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
-}
-
 static void add_whole(facts_text *out, const facts_bisection *b)
 {
     char shown[176];
@@ -72,11 +67,11 @@ static void add_whole(facts_text *out, const facts_bisection *b)
     facts_text_member(out, "outcome", outcomes[b->result.outcome]);
     facts_text_member(out, "asked_device", b->device_word);
     facts_text_member(out, "wider", b->wider);
-    add_flag(out, "ran", b->task == FACTS_TASK_RUN);
-    add_flag(out, "plan", b->options->plan);
-    add_flag(out, "all", b->options->all);
-    add_flag(out, "json", b->options->json);
-    add_flag(out, "whole", b->result.whole);
+    facts_text_member_bool(out, "ran", b->task == FACTS_TASK_RUN);
+    facts_text_member_bool(out, "plan", b->options->plan);
+    facts_text_member_bool(out, "all", b->options->all);
+    facts_text_member_bool(out, "json", b->options->json);
+    facts_text_member_bool(out, "whole", b->result.whole);
     facts_text_member_int(out, "first", (int64_t)b->result.first);
     facts_text_member_int(out, "last", (int64_t)b->result.last);
     facts_text_puts(out, "\"edges\":[");
@@ -111,9 +106,9 @@ static void add_version(facts_text *out, const facts_bisection *b, size_t versio
     facts_text_member(out, "value", facts_reported_value(reported, b->by, value));
     facts_text_member(out, "again", facts_reported_value(&v->reported[1], b->by, value));
     facts_text_member_int(out, "engine", reported->engine);
-    add_flag(out, "asked", v->known[0]);
-    add_flag(out, "silent", b->result.state[version] == FACTS_BISECT_SILENT);
-    add_flag(out, "flaky", b->result.state[version] == FACTS_BISECT_FLAKY);
+    facts_text_member_bool(out, "asked", v->known[0]);
+    facts_text_member_bool(out, "silent", b->result.state[version] == FACTS_BISECT_SILENT);
+    facts_text_member_bool(out, "flaky", b->result.state[version] == FACTS_BISECT_FLAKY);
     facts_text_close(out);
     facts_text_puts(out, "\n");
 }

@@ -20,10 +20,9 @@ static void line(bool json, const char *what, bool ok, const char *text, const c
     } else {
         facts_text_puts(&out, "{");
         facts_text_member(&out, "what", what);
-        facts_text_format(&out, "\"ok\":%s,", ok ? "true" : "false");
+        facts_text_member_bool(&out, "ok", ok);
         facts_text_member(&out, "text", text);
-        if (*remedy)
-            facts_text_member(&out, "remedy", remedy);
+        facts_text_member_if(&out, "remedy", remedy);
         facts_text_close(&out);
         puts(out.data ? out.data : "");
         facts_text_free(&out);

@@ -132,8 +132,8 @@ static void show(facts_session *session, int live)
     const facts_search *search = session->context;
     const fuzzing *z = search->context;
     char text[200], left[40] = "";
-    double seconds = search->deadline_s > 0 ? search->deadline_s - facts_search_now_s() : 0;
-    if (search->deadline_s > 0)
+    double seconds = (search->deadline_ms - facts_now_ms()) / 1e3;
+    if (search->deadline_ms > 0)
         snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
     snprintf(text, sizeof text,
              "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s",
@@ -295,7 +295,7 @@ int facts_command_fuzz(const facts_invocation *call)
         status = facts_search_print(&search, options.output);
     } else if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)
-            search.deadline_s = facts_search_now_s() + options.minutes * 60;
+            search.deadline_ms = facts_now_ms() + options.minutes * 60e3;
         status = conclude(&search, &z, facts_search_run(&search));
     }
     facts_findings_free(z.findings);

@@ -21,10 +21,8 @@ static void print_json(const facts_session *s)
         facts_text_clear(&line);
         facts_text_puts(&line, "{");
         facts_text_member(&line, "case", planned.name);
-        if (*planned.group)
-            facts_text_member(&line, "group", planned.group);
-        if (*planned.why)
-            facts_text_member(&line, "why", planned.why);
+        facts_text_member_if(&line, "group", planned.group);
+        facts_text_member_if(&line, "why", planned.why);
         facts_text_close(&line);
         puts(line.data ? line.data : "");
     }

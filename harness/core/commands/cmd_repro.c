@@ -116,14 +116,9 @@ static int facts_repro_files_begin(facts_repro_files *out, facts_options *option
 
 static void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome)
 {
-    facts_member members[FACTS_ROW_MEMBERS];
-    size_t count;
-    if (facts_scan_object(outcome->text, outcome->length, members, FACTS_ROW_MEMBERS, &count)) {
-        count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
-        files->dumped |= facts_member_find(members, count, "dumped").at != NULL;
-        facts_json_string(facts_member_find(members, count, "not_written"), files->trouble,
-                          sizeof files->trouble);
-    }
+    const facts_span row = { outcome->text, outcome->length };
+    files->dumped |= facts_json_member(row, "dumped").at != NULL;
+    facts_json_string(facts_json_member(row, "not_written"), files->trouble, sizeof files->trouble);
     if (!files->rows)
         return;
     fwrite(outcome->text, 1, outcome->length, files->rows);

@@ -216,7 +216,7 @@ int facts_command_shrink(const facts_invocation *call)
         status = facts_search_open(&search, call);
     if (status == FACTS_EXIT_OK) {
         if (call->options->minutes > 0)
-            search.deadline_s = facts_search_now_s() + call->options->minutes * 60;
+            search.deadline_ms = facts_now_ms() + call->options->minutes * 60e3;
         status = conclude(&search, facts_search_run(&search));
     }
     facts_search_close(&search);

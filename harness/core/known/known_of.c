@@ -176,18 +176,14 @@ static void put_answer(facts_text *out, const facts_known_answer *answer)
     static const char *const texts[] = { "id",   "label",    "title", "kind",
                                          "data", "contract", "remedy" };
     facts_text_puts(out, "{");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const char *text = facts_known_text(answer->known, texts[i]);
-        if (*text)
-            facts_text_member(out, texts[i], text);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        facts_text_member_if(out, texts[i], facts_known_text(answer->known, texts[i]));
     char *verdict = json_dumps(json_object_get(answer->known->said, "verdict"), JSON_COMPACT);
-    facts_text_format(out, "\"verdict\":%s,\"such_data\":%s,", verdict ? verdict : "[]",
-                      answer->such_data ? "true" : "false");
+    facts_text_format(out, "\"verdict\":%s,", verdict ? verdict : "[]");
+    facts_text_member_bool(out, "such_data", answer->such_data);
     free(verdict);
     facts_text_member(out, "sure", answer->sure);
-    if (*answer->fixed)
-        facts_text_member(out, "fixed", answer->fixed);
+    facts_text_member_if(out, "fixed", answer->fixed);
     facts_text_close(out);
 }
 

@@ -98,6 +98,16 @@ facts_span facts_member_find(const facts_member *members, size_t count, const ch
     return (facts_span){ 0 };
 }
 
+facts_span facts_json_member(facts_span object, const char *key)
+{
+    facts_member members[FACTS_ROW_MEMBERS];
+    size_t count;
+    if (!object.at ||
+        !facts_scan_object(object.at, object.length, members, FACTS_ROW_MEMBERS, &count))
+        return (facts_span){ 0 };
+    return facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, key);
+}
+
 bool facts_json_int(facts_span value, int64_t *out)
 {
     char text[24], *end;
@@ -149,16 +159,12 @@ bool facts_json_string(facts_span value, char *out, size_t capacity)
 }
 
 #define ENGINES 64
-#define MEMBERS 16
 #define KNOBS 64
 
-/* One element of engines[]; false: it is not of mode A. */
-static bool read_engine(facts_span element, facts_member members[MEMBERS], size_t *count)
+/* An element of engines[]. */
+static bool is_of_mode_a(facts_span engine)
 {
-    if (!facts_scan_object(element.at, element.length, members, MEMBERS, count))
-        return false;
-    *count = *count < MEMBERS ? *count : MEMBERS;
-    facts_span mode = facts_member_find(members, *count, "mode");
+    facts_span mode = facts_json_member(engine, "mode");
     return !mode.at || facts_json_is(mode, "A");
 }
 
@@ -171,11 +177,9 @@ void facts_row_engines(const facts_line *row, char *out, size_t capacity)
     if (!engines.at || !facts_scan_array(engines.at, engines.length, elements, ENGINES, &count))
         return;
     for (size_t i = 0; i < count && i < ENGINES; i++) {
-        facts_member members[MEMBERS];
-        size_t n;
         int64_t index;
-        if (!read_engine(elements[i], members, &n) ||
-            !facts_json_int(facts_member_find(members, n, "index"), &index))
+        if (!is_of_mode_a(elements[i]) ||
+            !facts_json_int(facts_json_member(elements[i], "index"), &index))
             continue;
         int wrote =
             snprintf(out + used, capacity - used, "%s%lld", used ? " " : "", (long long)index);
@@ -202,14 +206,11 @@ bool facts_row_knobs(const facts_line *row, char *out, size_t capacity)
     out[0] = '\0';
     if (!engines.at || !facts_scan_array(engines.at, engines.length, elements, ENGINES, &count))
         return false;
-    for (size_t i = 0; i < count && i < ENGINES && !found.at; i++) {
-        facts_member members[MEMBERS];
-        size_t n;
-        if (read_engine(elements[i], members, &n) &&
-            (!any || (facts_json_int(facts_member_find(members, n, "config"), &config) &&
+    for (size_t i = 0; i < count && i < ENGINES && !found.at; i++)
+        if (is_of_mode_a(elements[i]) &&
+            (!any || (facts_json_int(facts_json_member(elements[i], "config"), &config) &&
                       config == wanted)))
-            found = facts_member_find(members, n, "knobs");
-    }
+            found = facts_json_member(elements[i], "knobs");
     if (!found.at || !facts_scan_object(found.at, found.length, knobs, KNOBS, &count) ||
         count > KNOBS)
         return false;
@@ -223,14 +224,8 @@ bool facts_row_knobs(const facts_line *row, char *out, size_t capacity)
 
 void facts_row_text(const facts_line *row, const char *key, char *out, size_t capacity)
 {
-    facts_member members[MEMBERS];
-    size_t count;
-    facts_span reason = facts_line_get(row, "reason");
     out[0] = '\0';
-    if (!reason.at || !facts_scan_object(reason.at, reason.length, members, MEMBERS, &count))
-        return;
-    facts_json_string(facts_member_find(members, count < MEMBERS ? count : MEMBERS, key), out,
-                      capacity);
+    facts_json_string(facts_json_member(facts_line_get(row, "reason"), key), out, capacity);
     for (char *p = out; *p; p++) /* lines become one */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = ' ';

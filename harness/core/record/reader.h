@@ -29,6 +29,8 @@ bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t c
 /* The value of a key among scanned members; absent: at is NULL. */
 facts_span facts_member_find(const facts_member *members, size_t count, const char *key);
 
+/* The value of a key of an object; absent, or no object: at is NULL. */
+facts_span facts_json_member(facts_span object, const char *key);
 /* Values read from spans. False (and *out untouched) when the span is absent or of another kind. */
 bool facts_json_int(facts_span value, int64_t *out);
 bool facts_json_bool(facts_span value, bool *out);

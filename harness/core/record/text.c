@@ -120,6 +120,27 @@ void facts_text_member_int(facts_text *text, const char *key, int64_t value)
     facts_text_format(text, "%" PRId64 ",", value);
 }
 
+void facts_text_member_bool(facts_text *text, const char *key, bool value)
+{
+    facts_text_format(text, "\"%s\":%s,", key, value ? "true" : "false");
+}
+
+void facts_text_member_if(facts_text *text, const char *key, const char *value)
+{
+    if (value && *value)
+        facts_text_member(text, key, value);
+}
+
+void facts_text_strings(facts_text *text, const char *key, const char *const *values, size_t count)
+{
+    facts_text_format(text, "\"%s\":[", key);
+    for (size_t i = 0; i < count; i++) {
+        facts_text_puts(text, i ? "," : "");
+        facts_text_json(text, values[i], strlen(values[i]));
+    }
+    facts_text_puts(text, "],");
+}
+
 void facts_text_close(facts_text *text)
 {
     if (!text->length)

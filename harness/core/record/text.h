@@ -24,6 +24,11 @@ void facts_text_json(facts_text *text, const char *string, size_t length);
 /* `"key":"value",` and its kind: members of an object, each followed by a comma. */
 void facts_text_member(facts_text *text, const char *key, const char *value);
 void facts_text_member_int(facts_text *text, const char *key, int64_t value);
+void facts_text_member_bool(facts_text *text, const char *key, bool value);
+/* Only if the value is neither NULL nor empty. */
+void facts_text_member_if(facts_text *text, const char *key, const char *value);
+/* `"key":["value",...],`. */
+void facts_text_strings(facts_text *text, const char *key, const char *const *values, size_t count);
 /* Closes an object: replaces the last comma by a brace. */
 void facts_text_close(facts_text *text);
 

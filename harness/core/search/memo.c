@@ -6,13 +6,12 @@
 #include <xxhash.h>
 
 #include "words/case_text.h"
+#include "words/intern.h"
 
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64
 
 struct facts_memo_entry {
-    XXH128_hash_t key;
-    facts_memo_entry *next; /* of its list */
     uint8_t state, verdict, starts;
     uint16_t failing;
     int32_t next_config;
@@ -21,45 +20,25 @@ struct facts_memo_entry {
 };
 
 struct facts_memo {
-    facts_memo_entry **list; /* by hash */
-    size_t lists, entries;   /* lists: a power of two */
-    size_t answered;
+    facts_intern *keys;
+    facts_memo_entry **entry; /* by key */
+    size_t entries, answered;
     facts_by by; /* FACTS_BY_COUNT: failures */
 };
 
-static XXH128_hash_t key_of(const char *name, int attempt)
-{
-    return XXH3_128bits_withSeed(name, strlen(name), (XXH64_hash_t)attempt);
-}
+enum { KEY = FACTS_NAME_MAX + 16 };
 
-/* The entry's place in its list, or the end of the list. */
-static facts_memo_entry **place_of(const facts_memo *memo, XXH128_hash_t key)
+static const char *key_of(char out[KEY], const char *name, int attempt)
 {
-    facts_memo_entry **at = &memo->list[key.low64 & (memo->lists - 1)];
-    while (*at && !XXH128_isEqual((*at)->key, key))
-        at = &(*at)->next;
-    return at;
-}
-
-static void grow(facts_memo *memo)
-{
-    const facts_memo before = *memo;
-    memo->lists = before.lists ? before.lists * 2 : 2048;
-    memo->list = calloc(memo->lists, sizeof(facts_memo_entry *));
-    for (size_t i = 0; i < before.lists; i++)
-        for (facts_memo_entry *e = before.list[i], *next; e; e = next) {
-            next = e->next;
-            e->next = NULL;
-            *place_of(memo, e->key) = e;
-        }
-    free(before.list);
+    snprintf(out, KEY, "%d %s", attempt, name);
+    return out;
 }
 
 facts_memo *facts_memo_new(void)
 {
     facts_memo *memo = calloc(1, sizeof *memo);
     memo->by = FACTS_BY_COUNT;
-    grow(memo);
+    memo->keys = facts_intern_new();
     return memo;
 }
 
@@ -67,23 +46,24 @@ void facts_memo_free(facts_memo *memo)
 {
     if (!memo)
         return;
-    for (size_t i = 0; i < memo->lists; i++)
-        for (facts_memo_entry *e = memo->list[i], *next; e; e = next) {
-            next = e->next;
-            free(e->symptom);
-            free(e->value);
-            free(e);
-        }
-    free(memo->list);
+    for (size_t i = 0; i < memo->entries; i++) {
+        free(memo->entry[i]->symptom);
+        free(memo->entry[i]->value);
+        free(memo->entry[i]);
+    }
+    free(memo->entry);
+    facts_intern_free(memo->keys);
     free(memo);
 }
 
 facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt,
                                 facts_answer *out)
 {
-    const facts_memo_entry *e = *place_of(memo, key_of(name, attempt));
-    if (!e)
+    char key[KEY];
+    const uint32_t id = facts_intern_find(memo->keys, key_of(key, name, attempt));
+    if (!id)
         return FACTS_MEMO_UNKNOWN;
+    const facts_memo_entry *e = memo->entry[id - 1];
     *out = (facts_answer){
         .verdict = e->verdict, .count = e->failing, .failing = e->symptom, .value = e->value
     };
@@ -93,16 +73,14 @@ facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int at
 /* The entry, created if absent. */
 static facts_memo_entry *find(facts_memo *memo, const char *name, int attempt)
 {
-    XXH128_hash_t key = key_of(name, attempt);
-    facts_memo_entry *e = *place_of(memo, key);
-    if (e)
-        return e;
-    if (memo->entries >= memo->lists)
-        grow(memo);
-    e = malloc(sizeof *e);
-    *e = (facts_memo_entry){ .key = key, .verdict = FACTS_VERDICT_COUNT };
-    memo->entries++;
-    return *place_of(memo, key) = e;
+    char key[KEY];
+    const uint32_t id = facts_intern_id(memo->keys, key_of(key, name, attempt));
+    if (id > memo->entries) {
+        memo->entry = facts_grow(memo->entry, memo->entries, sizeof(facts_memo_entry *));
+        memo->entry[memo->entries] = calloc(1, sizeof(facts_memo_entry));
+        memo->entry[memo->entries++]->verdict = FACTS_VERDICT_COUNT;
+    }
+    return memo->entry[id - 1];
 }
 
 facts_memo_entry *facts_memo_ask(facts_memo *memo, const char *name, int attempt)
@@ -248,13 +226,13 @@ void facts_memo_load_line(facts_memo_load *load, const facts_line *line)
 size_t facts_memo_load_end(facts_memo *memo, int most_starts)
 {
     size_t given_up = 0;
-    for (size_t i = 0; i < memo->lists; i++)
-        for (facts_memo_entry *e = memo->list[i]; e; e = e->next) {
-            if (e->state == FACTS_MEMO_ANSWERED || e->starts < most_starts)
-                continue;
-            e->state = FACTS_MEMO_ANSWERED;
-            e->verdict = FACTS_VERDICT_INCONCLUSIVE;
-            given_up++;
-        }
+    for (size_t i = 0; i < memo->entries; i++) {
+        facts_memo_entry *e = memo->entry[i];
+        if (e->state == FACTS_MEMO_ANSWERED || e->starts < most_starts)
+            continue;
+        e->state = FACTS_MEMO_ANSWERED;
+        e->verdict = FACTS_VERDICT_INCONCLUSIVE;
+        given_up++;
+    }
     return given_up;
 }

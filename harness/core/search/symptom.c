@@ -4,28 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS 24
-
-typedef struct object {
-    facts_member member[MEMBERS];
-    size_t count;
-} object;
-
-static bool scan(object *out, facts_span value)
-{
-    size_t count;
-    out->count = 0;
-    if (!value.at || !facts_scan_object(value.at, value.length, out->member, MEMBERS, &count))
-        return false;
-    out->count = count < MEMBERS ? count : MEMBERS;
-    return true;
-}
-
-static facts_span get(const object *o, const char *key)
-{
-    return facts_member_find(o->member, o->count, key);
-}
-
 /* A value as text: strings without quotes, other values unchanged. A character that cannot be
  * printed is a blank. */
 static void copy(char *out, size_t capacity, facts_span value)
@@ -39,32 +17,33 @@ static void copy(char *out, size_t capacity, facts_span value)
             *p = ' ';
 }
 
+#define MEMBERS 24
+
 static const char *const count_keys[] = { "wrong", "not_finite", "unwritten", "overrun" };
 #define COUNTS (sizeof count_keys / sizeof *count_keys)
 
-static bool at_fault(const object *error)
+static bool at_fault(facts_span error)
 {
     char ratio[32];
-    copy(ratio, sizeof ratio, get(error, "ratio"));
+    copy(ratio, sizeof ratio, facts_json_member(error, "ratio"));
     for (size_t i = 0; i < COUNTS; i++)
-        if (get(error, count_keys[i]).at)
+        if (facts_json_member(error, count_keys[i]).at)
             return true;
     return strcmp(ratio, "inf") == 0 || strtod(ratio, NULL) > 1.0;
 }
 
 static void read_errors(facts_symptom *out, facts_span errors)
 {
-    object tensors, error;
-    size_t used = 0;
-    if (!scan(&tensors, errors))
+    facts_member tensors[MEMBERS];
+    size_t count, used = 0;
+    if (!errors.at || !facts_scan_object(errors.at, errors.length, tensors, MEMBERS, &count))
         return;
-    for (size_t i = 0; i < tensors.count; i++) {
-        const facts_member *m = &tensors.member[i];
-        if (!scan(&error, m->value) || !at_fault(&error) ||
-            used + m->key.length + 2 >= sizeof out->tensors)
+    for (size_t i = 0; i < count && i < MEMBERS; i++) {
+        const facts_member *m = &tensors[i];
+        if (!at_fault(m->value) || used + m->key.length + 2 >= sizeof out->tensors)
             continue;
         if (used == 0)
-            copy(out->gate, sizeof out->gate, get(&error, "gate"));
+            copy(out->gate, sizeof out->gate, facts_json_member(m->value, "gate"));
         used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s",
                                  used ? " " : "", (int)m->key.length, m->key.at);
     }
@@ -72,7 +51,6 @@ static void read_errors(facts_symptom *out, facts_span errors)
 
 bool facts_symptom_read(facts_symptom *out, const facts_line *row, facts_verdict *verdict)
 {
-    object reason, expectation;
     *out = (facts_symptom){ .engine = -1 };
     out->verdict = *verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
     if (!facts_verdict_is_finding(*verdict) && *verdict != FACTS_VERDICT_MISTRUSTED)
@@ -82,10 +60,9 @@ bool facts_symptom_read(facts_symptom *out, const facts_line *row, facts_verdict
     if (!numbered || !facts_json_int(facts_line_get(row, "engine"), &out->engine) ||
         out->engine < 0)
         out->engine = -1;
-    if (scan(&expectation, facts_line_get(row, "expectation")))
-        facts_json_bool(get(&expectation, "met"), &out->known);
-    if (scan(&reason, facts_line_get(row, "reason")))
-        copy(out->class_word, sizeof out->class_word, get(&reason, "class"));
+    facts_json_bool(facts_json_member(facts_line_get(row, "expectation"), "met"), &out->known);
+    copy(out->class_word, sizeof out->class_word,
+         facts_json_member(facts_line_get(row, "reason"), "class"));
     if (!out->class_word[0])
         copy(out->class_word, sizeof out->class_word, facts_line_get(row, "stage"));
     read_errors(out, facts_line_get(row, "errors"));

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include "suite.h"
+#include "words/case_text.h"
+#include "words/intern.h"
 
 #define SUFFIX ".known"
 
@@ -137,18 +139,10 @@ bool facts_known_in_regress(const char *text)
 #define MOST_TRIES_PER_CASE 4096
 
 /* A case is its name: a list may hold a million. */
-typedef struct entry {
-    size_t name; /* where in `names` */
-    uint32_t group;
-} entry;
-
 struct facts_cases {
-    char *names; /* one after the other, each terminated */
-    size_t names_used, names_room;
-    entry *entries;
-    size_t count, room;
-    uint32_t *slots; /* open addressing: place in `entries` + 1 */
-    size_t slot_count;
+    facts_intern *names; /* of case i: the text i + 1 */
+    uint32_t *group;     /* of each case */
+    size_t count;
     facts_suite suite;
     char **texts; /* file contents and names that the suite points into */
     size_t text_count;
@@ -291,52 +285,17 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
 
 static const char *name_at(const facts_cases *cases, size_t i)
 {
-    return cases->names + cases->entries[i].name;
-}
-
-/* Where a name is, or would be. */
-static uint32_t *slot_of(const facts_cases *cases, const char *name, size_t length)
-{
-    size_t at = XXH64(name, length, 0) & (cases->slot_count - 1);
-    while (cases->slots[at] != 0 && strcmp(name_at(cases, cases->slots[at] - 1), name) != 0)
-        at = (at + 1) & (cases->slot_count - 1);
-    return &cases->slots[at];
-}
-
-static void more_entries(facts_cases *cases)
-{
-    cases->room = cases->room == 0 ? 64 : cases->room * 2;
-    cases->entries = realloc(cases->entries, cases->room * sizeof *cases->entries);
-    free(cases->slots);
-    cases->slot_count = cases->room * 4;
-    cases->slots = calloc(cases->slot_count, sizeof *cases->slots);
-    for (size_t i = 0; i < cases->count; i++)
-        *slot_of(cases, name_at(cases, i), strlen(name_at(cases, i))) = (uint32_t)i + 1;
-}
-
-static void make_room(facts_cases *cases, size_t length)
-{
-    if (cases->names_used + length > cases->names_room) {
-        cases->names_room = cases->names_room * 2 + length + 4096;
-        cases->names = realloc(cases->names, cases->names_room);
-    }
-    if (cases->count == cases->room)
-        more_entries(cases);
+    return facts_intern_text(cases->names, (uint32_t)i + 1);
 }
 
 /* Adds a case unless it is there. */
 static void add_case(facts_cases *cases, const facts_case *c, size_t group)
 {
     char name[FACTS_NAME_MAX];
-    size_t length = strlen(facts_case_name(c, name));
-    make_room(cases, length + 1);
-    uint32_t *slot = slot_of(cases, name, length);
-    if (*slot != 0)
+    if (facts_intern_id(cases->names, facts_case_name(c, name)) <= cases->count)
         return;
-    memcpy(cases->names + cases->names_used, name, length + 1);
-    cases->entries[cases->count] = (entry){ .name = cases->names_used, .group = (uint32_t)group };
-    cases->names_used += length + 1;
-    *slot = (uint32_t)++cases->count;
+    cases->group = facts_grow(cases->group, cases->count, sizeof *cases->group);
+    cases->group[cases->count++] = (uint32_t)group;
 }
 
 static bool keeps(const facts_predicate *p, const facts_case *c)
@@ -485,6 +444,7 @@ int facts_cases_expand(const facts_language *language, facts_cases **out, const 
     facts_predicate *kept = NULL;
     facts_cases *cases = calloc(1, sizeof *cases);
     cases->suite.language = language;
+    cases->names = facts_intern_new();
     bool ok =
         (choice->where == NULL || facts_predicate_parse(language, &kept, choice->where, error)) &&
         expand(cases, texts, count, suite_dir, kept, choice, error);
@@ -504,7 +464,7 @@ size_t facts_cases_count(const facts_cases *cases)
 
 facts_planned facts_cases_at(const facts_cases *cases, size_t i)
 {
-    const facts_group *group = &cases->suite.group[cases->entries[i].group];
+    const facts_group *group = &cases->suite.group[cases->group[i]];
     return (facts_planned){
         .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect
     };
@@ -529,8 +489,7 @@ void facts_cases_destroy(facts_cases *cases)
     for (size_t i = 0; i < cases->text_count; i++)
         free(cases->texts[i]);
     free(cases->texts);
-    free(cases->names);
-    free(cases->entries);
-    free(cases->slots);
+    facts_intern_free(cases->names);
+    free(cases->group);
     free(cases);
 }

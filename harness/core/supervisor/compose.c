@@ -36,24 +36,18 @@ static void add_raw(facts_text *out, facts_span key, facts_span value)
     facts_text_add(out, ",", 1);
 }
 
-static void add_nonempty(facts_text *out, const char *key, const char *value)
-{
-    if (value && *value)
-        facts_text_member(out, key, value);
-}
-
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame)
 {
     facts_text_puts(out, "{");
     facts_text_member(out, "case", frame->name);
-    add_nonempty(out, "cudnn", frame->cudnn);
+    facts_text_member_if(out, "cudnn", frame->cudnn);
     facts_text_member(out, "build", frame->build);
     facts_text_member(out, "device", frame->device);
     if (frame->sm)
         facts_text_member_int(out, "sm", frame->sm);
-    add_nonempty(out, "grade", frame->grade);
+    facts_text_member_if(out, "grade", frame->grade);
     if (!facts_line_get(row, "backend").at)
-        add_nonempty(out, "backend", frame->backend);
+        facts_text_member_if(out, "backend", frame->backend);
     for (size_t i = 0; i < row->count; i++) {
         facts_member m = row->members[i];
         if (is_ours(m.key))
@@ -72,16 +66,11 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
     if (frame->wall_ms >= 0)
         facts_text_format(out, "\"wall_ms\":%.3f,", frame->wall_ms);
     facts_text_member_int(out, "attempt", frame->attempt);
-    add_nonempty(out, "run", frame->run);
-    add_nonempty(out, "group", frame->group);
+    facts_text_member_if(out, "run", frame->run);
+    facts_text_member_if(out, "group", frame->group);
     if (frame->more)
         facts_text_puts(out, "\"more\":true,");
     facts_text_close(out);
-}
-
-static void add_flag(facts_text *out, const char *key, bool value)
-{
-    facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
 }
 
 void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name,
@@ -91,21 +80,21 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_member_int(out, "id", id);
     facts_text_member(out, "case", name);
     facts_text_member(out, "do", task_words[order->task]);
-    add_flag(out, "explain", order->explain);
+    facts_text_member_bool(out, "explain", order->explain);
     facts_text_member_int(out, "from_config", from_config);
     facts_text_member(out, "plan_dir", order->plan_dir);
     facts_text_member(out, "dump", order->dump);
     facts_text_member(out, "standalone", order->standalone ? order->standalone : "");
     if (order->expected)
-        add_flag(out, "expected", true);
+        facts_text_member_bool(out, "expected", true);
     if (order->unguarded)
-        add_flag(out, "unguarded", true);
-    add_flag(out, "trace", order->trace);
-    add_flag(out, "first_bad_only", order->first_bad_only);
+        facts_text_member_bool(out, "unguarded", true);
+    facts_text_member_bool(out, "trace", order->trace);
+    facts_text_member_bool(out, "first_bad_only", order->first_bad_only);
     if (order->another_round)
-        add_flag(out, "keep", true);
+        facts_text_member_bool(out, "keep", true);
     if (fresh)
-        add_flag(out, "fresh", true);
+        facts_text_member_bool(out, "fresh", true);
     facts_text_close(out);
     facts_text_puts(out, "\n");
 }
@@ -156,7 +145,7 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
     if (order->plan_dir && order->plan_dir[0])
-        add_flag(out, "plans", true);
+        facts_text_member_bool(out, "plans", true);
     if (order->oracle && order->oracle[0])
         facts_text_member(out, "oracle", order->oracle);
     facts_text_close(out);
@@ -239,16 +228,16 @@ void facts_compose_evidence(facts_text *out, const facts_evidence *evidence)
     if (evidence->config >= 0)
         facts_text_member_int(out, "config", evidence->config);
     facts_text_puts(out, "\"reason\":{");
-    add_nonempty(out, "class", evidence->class_word);
-    add_nonempty(out, "status", status);
+    facts_text_member_if(out, "class", evidence->class_word);
+    facts_text_member_if(out, "status", status);
     facts_text_member(out, "text", evidence->text ? evidence->text : text);
-    add_nonempty(out, "remedy", evidence->remedy);
+    facts_text_member_if(out, "remedy", evidence->remedy);
     facts_text_close(out);
     facts_text_puts(out, ",");
-    add_nonempty(out, "stage", evidence->stage);
+    facts_text_member_if(out, "stage", evidence->stage);
     if (death && death->signal)
         facts_text_member_int(out, "signal", death->signal);
     if (death)
-        add_nonempty(out, "stderr", death->stderr_tail);
+        facts_text_member_if(out, "stderr", death->stderr_tail);
     facts_text_close(out);
 }

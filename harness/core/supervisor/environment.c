@@ -10,9 +10,8 @@
  * and whether rows have the times of their stages. */
 static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
                                               "FACTS_CUBLAS", NULL };
-static const char *const passed[] = {
-    "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", NULL
-};
+static const char *const passed[] = { "HOME",          "TMPDIR",       "ASAN_OPTIONS",
+                                      "UBSAN_OPTIONS", "LSAN_OPTIONS", NULL };
 
 typedef struct block {
     char *entries[16];

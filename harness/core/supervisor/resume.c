@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
+#include "words/case_text.h"
+#include "words/intern.h"
 #include "words/verdict.h"
 
-/* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and
- * many. */
+/* One (case, build, device) of the record. */
 typedef struct entry {
-    XXH128_hash_t key;
-    bool used, complete; /* complete: its last row announces no further row */
-    bool late;           /* one of its rows is not an answer: FACTS timed out */
+    bool complete; /* its last row announces no further row */
+    bool late;     /* one of its rows is not an answer: FACTS timed out */
     int next_config, attempts;
 } entry;
 
 struct facts_resume {
-    entry *table;
-    size_t capacity, used; /* capacity is a power of two */
+    facts_intern *keys;
+    entry *entries; /* by key */
+    size_t count;
     char *path;
     const char *suite_hash;
     bool unguarded;
@@ -30,49 +30,27 @@ struct facts_resume {
     facts_validity validity;
 };
 
-static XXH128_hash_t key_of(const char *name, const char *build, const char *device)
-{
-    char text[2048];
-    int n = snprintf(text, sizeof text, "%s\n%s\n%s", name, build, device);
-    return XXH3_128bits(text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-}
+enum { KEY = 2048 };
 
-static entry *slot_of(const facts_resume *r, XXH128_hash_t key)
+static const char *key_of(char out[KEY], const char *name, const char *build, const char *device)
 {
-    size_t i = (size_t)key.low64 & (r->capacity - 1);
-    while (r->table[i].used && !XXH128_isEqual(r->table[i].key, key))
-        i = (i + 1) & (r->capacity - 1);
-    return &r->table[i];
-}
-
-static void grow(facts_resume *r)
-{
-    facts_resume larger = { .capacity = r->capacity ? r->capacity * 2 : 1024 };
-    larger.table = calloc(larger.capacity, sizeof *larger.table);
-    for (size_t i = 0; i < r->capacity; i++)
-        if (r->table[i].used)
-            *slot_of(&larger, r->table[i].key) = r->table[i];
-    free(r->table);
-    r->table = larger.table;
-    r->capacity = larger.capacity;
+    snprintf(out, KEY, "%s\n%s\n%s", name, build, device);
+    return out;
 }
 
 static entry *entry_of(facts_resume *r, const facts_line *line)
 {
-    char name[1500], build[64], device[128];
+    char name[1500], build[64], device[128], key[KEY];
     if (!facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
         !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
         !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return NULL;
-    if (r->used * 2 >= r->capacity)
-        grow(r);
-    XXH128_hash_t key = key_of(name, build, device);
-    entry *e = slot_of(r, key);
-    if (!e->used) {
-        *e = (entry){ .key = key, .used = true };
-        r->used++;
+    const uint32_t id = facts_intern_id(r->keys, key_of(key, name, build, device));
+    if (id > r->count) {
+        r->entries = facts_grow(r->entries, r->count, sizeof *r->entries);
+        r->entries[r->count++] = (entry){ .complete = false };
     }
-    return e;
+    return &r->entries[id - 1];
 }
 
 static bool check_run(facts_resume *r, const facts_line *line)
@@ -145,7 +123,7 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
 {
     *out = NULL;
     facts_resume *r = calloc(1, sizeof *r);
-    grow(r);
+    r->keys = facts_intern_new();
     r->path = strdup(path);
     for (size_t i = 0; targets && i < targets->count; i++)
         facts_validity_add(&r->validity, &targets->at[i]);
@@ -173,9 +151,11 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
 facts_resume_state facts_resume_get(const facts_resume *r, const char *name, const char *build,
                                     const char *device)
 {
-    const entry *e = slot_of(r, key_of(name, build, device));
-    if (!e->used)
+    char key[KEY];
+    const uint32_t id = facts_intern_find(r->keys, key_of(key, name, build, device));
+    if (!id)
         return (facts_resume_state){ 0 };
+    const entry *e = &r->entries[id - 1];
     return (facts_resume_state){ .done = e->complete && !e->late,
                                  .from_config = e->complete ? 0 : e->next_config,
                                  .attempts = e->attempts };
@@ -207,7 +187,8 @@ void facts_resume_free(facts_resume *r)
     if (!r)
         return;
     facts_validity_free(&r->validity);
-    free(r->table);
+    facts_intern_free(r->keys);
+    free(r->entries);
     free(r->path);
     free(r);
 }

@@ -155,19 +155,13 @@ static bool waits_for_room(facts_slot *slot, const char *class_word)
 
 static void on_failed(facts_slot *slot, facts_span failed)
 {
-    facts_member members[8];
-    size_t count;
     char class_word[32] = "environment", text[512] = "", remedy[512] = "";
     slot->run->targets[slot->target].starting--;
     slot->phase = FACTS_PHASE_FAILED;
     await_end(slot);
-    if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
-        count = count < 8 ? count : 8;
-        facts_json_string(facts_member_find(members, count, "class"), class_word,
-                          sizeof class_word);
-        facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
-        facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
-    }
+    facts_json_string(facts_json_member(failed, "class"), class_word, sizeof class_word);
+    facts_json_string(facts_json_member(failed, "text"), text, sizeof text);
+    facts_json_string(facts_json_member(failed, "remedy"), remedy, sizeof remedy);
     if (!waits_for_room(slot, class_word))
         facts_fail_target(slot->run, slot->target, class_word,
                           text[0] ? text : "the worker could not start", remedy);
@@ -273,22 +267,11 @@ static void go_on(facts_slot *slot, bool bye, bool final)
 static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;
-    facts_member members[FACTS_ROW_MEMBERS], reason[8];
-    char class_word[32] = "";
-    size_t count;
     if (!row.at || run->stopping || run->order->more || run->order->another_round ||
-        (facts_gpu_live(slot) < 2 && !slot->had_company) ||
-        !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) ||
-        count > FACTS_ROW_MEMBERS)
+        (facts_gpu_live(slot) < 2 && !slot->had_company))
         return false;
-    const facts_span verdict = facts_member_find(members, count, "verdict"),
-                     why = facts_member_find(members, count, "reason");
-    if (facts_verdict_parse(verdict) != FACTS_VERDICT_INCONCLUSIVE || !why.at ||
-        !facts_scan_object(why.at, why.length, reason, 8, &count))
-        return false;
-    facts_json_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word,
-                      sizeof class_word);
-    return strcmp(class_word, "no_memory") == 0;
+    return facts_verdict_parse(facts_json_member(row, "verdict")) == FACTS_VERDICT_INCONCLUSIVE &&
+           facts_json_is(facts_json_member(facts_json_member(row, "reason"), "class"), "no_memory");
 }
 
 static bool write_row(facts_slot *slot, facts_span row, facts_row_extra extra)
@@ -637,13 +620,8 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
 /* A bad end changes only a verdict that is not a finding. */
 static bool exit_matters(const facts_slot *slot)
 {
-    facts_member members[FACTS_ROW_MEMBERS];
-    size_t count;
-    if (!facts_scan_object(slot->held, slot->held_length, members, FACTS_ROW_MEMBERS, &count))
-        return false;
-    count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
-    return !facts_verdict_is_finding(
-        facts_verdict_parse(facts_member_find(members, count, "verdict")));
+    const facts_span held = { slot->held, slot->held_length };
+    return !facts_verdict_is_finding(facts_verdict_parse(facts_json_member(held, "verdict")));
 }
 
 static void closed_well_or_not(facts_slot *slot, const facts_death *death)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "builds/content.h"
+#include "words/case_text.h"
 
 #define GPU_DRIVER "/proc/driver/nvidia/version" /* none under WSL */
 #define ANY_GPU "*" /* a run names its GPUs before their products are known */
@@ -54,36 +54,26 @@ void facts_target_identify(facts_target *target, const char *worker)
  * --------------------------------------------------------------------------------------------------------
  */
 
-/* A target of a run. */
-typedef struct facts_validity_target {
-    XXH128_hash_t key;
-    bool holds;
-} validity_target;
+enum { KEY = 512 };
 
-static int by_key(const void *a, const void *b)
+static const char *key_of(char out[KEY], const char *run, const char *build, const char *device)
 {
-    return XXH128_cmp(a, b);
-}
-
-static XXH128_hash_t key_of(const char *run, const char *build, const char *device)
-{
-    char text[512];
-    const int n = snprintf(text, sizeof text, "%s\n%s\n%s", run, build, device);
-    return XXH3_128bits(text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    snprintf(out, KEY, "%s\n%s\n%s", run, build, device);
+    return out;
 }
 
 void facts_validity_add(facts_validity *validity, const facts_target *target)
 {
     validity->targets =
-        realloc(validity->targets, (validity->target_count + 1) * sizeof *validity->targets);
-    validity->targets[validity->target_count++].target = target;
+        realloc(validity->targets, (validity->target_count + 1) * sizeof(facts_target *));
+    validity->targets[validity->target_count++] = target;
 }
 
 static bool holds(const facts_validity *validity, const char *build, const char *device, bool gpu,
                   const char *content)
 {
     for (size_t i = 0; i < validity->target_count; i++) {
-        const facts_target *t = validity->targets[i].target;
+        const facts_target *t = validity->targets[i];
         if (strcmp(t->build.name, build) == 0 &&
             (gpu ? t->kind == FACTS_TARGET_GPU : strcmp(t->device, device) == 0))
             return t->content[0] && strcmp(t->content, content) == 0;
@@ -91,29 +81,25 @@ static bool holds(const facts_validity *validity, const char *build, const char 
     return true; /* not asked now: the answer would not be read */
 }
 
-static void know(facts_validity *validity, XXH128_hash_t key, bool it_holds)
+static void know(facts_validity *validity, const char *key, bool it_holds)
 {
-    if (validity->known_count == validity->capacity) {
-        validity->capacity = validity->capacity ? 2 * validity->capacity : 64;
-        validity->known = realloc(validity->known, validity->capacity * sizeof *validity->known);
-    }
-    validity->known[validity->known_count++] = (validity_target){ key, it_holds };
-    validity->sorted = false;
+    if (!validity->known)
+        validity->known = facts_intern_new();
+    const uint32_t id = facts_intern_id(validity->known, key);
+    if (id > validity->known_count)
+        validity->holds =
+            facts_grow(validity->holds, validity->known_count++, sizeof *validity->holds);
+    validity->holds[id - 1] = it_holds;
 }
 
 static void read_target(facts_validity *validity, const char *run, facts_span object)
 {
-    facts_member members[16];
-    size_t count;
-    char build[64], device[128], content[32] = "";
-    if (!facts_scan_object(object.at, object.length, members, 16, &count))
-        return;
-    count = count < 16 ? count : 16;
-    const bool gpu = facts_json_is(facts_member_find(members, count, "kind"), "gpu");
-    facts_json_string(facts_member_find(members, count, "content"), content, sizeof content);
-    if (facts_json_string(facts_member_find(members, count, "build"), build, sizeof build) &&
-        facts_json_string(facts_member_find(members, count, "device"), device, sizeof device))
-        know(validity, key_of(run, build, gpu ? ANY_GPU : device),
+    char build[64], device[128], content[32] = "", key[KEY];
+    const bool gpu = facts_json_is(facts_json_member(object, "kind"), "gpu");
+    facts_json_string(facts_json_member(object, "content"), content, sizeof content);
+    if (facts_json_string(facts_json_member(object, "build"), build, sizeof build) &&
+        facts_json_string(facts_json_member(object, "device"), device, sizeof device))
+        know(validity, key_of(key, run, build, gpu ? ANY_GPU : device),
              holds(validity, build, device, gpu, content));
 }
 
@@ -130,29 +116,19 @@ static void read_run(facts_validity *validity, const facts_line *line)
         read_target(validity, run, elements[i]);
 }
 
-static const validity_target *find(facts_validity *validity, const char *run, const char *build,
-                                   const char *device)
+static bool line_holds(const facts_validity *validity, const facts_line *line)
 {
-    const validity_target wanted = { .key = key_of(run, build, device) };
-    if (!validity->sorted && validity->known_count)
-        qsort(validity->known, validity->known_count, sizeof *validity->known, by_key);
-    validity->sorted = true;
-    return validity->known_count ? bsearch(&wanted, validity->known, validity->known_count,
-                                           sizeof *validity->known, by_key)
-                                 : NULL;
-}
-
-static bool line_holds(facts_validity *validity, const facts_line *line)
-{
-    char run[96], build[64], device[128];
+    char run[96], build[64], device[128], key[KEY];
     if (!facts_json_string(facts_line_get(line, "run"), run, sizeof run) ||
         !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
         !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return false;
-    const validity_target *known = find(validity, run, build, device);
-    if (!known)
-        known = find(validity, run, build, ANY_GPU);
-    return known && known->holds;
+    if (!validity->known)
+        return false;
+    uint32_t id = facts_intern_find(validity->known, key_of(key, run, build, device));
+    if (!id)
+        id = facts_intern_find(validity->known, key_of(key, run, build, ANY_GPU));
+    return id && validity->holds[id - 1];
 }
 
 bool facts_validity_line(facts_validity *validity, const facts_line *line)
@@ -180,6 +156,7 @@ void facts_validity_say(const facts_validity *validity, const char *path)
 void facts_validity_free(facts_validity *validity)
 {
     free(validity->targets);
-    free(validity->known);
+    facts_intern_free(validity->known);
+    free(validity->holds);
     *validity = (facts_validity){ 0 };
 }

@@ -5,23 +5,19 @@
 
 #include "record/reader.h"
 #include "target.h"
+#include "words/intern.h"
 
 /* Fills the target's hashes. Its libraries_hash and description_hash are "" without such a part. Its content is a hash of every byte of the build's libraries, its NVRTC, the driver (of a
  * GPU: the version in /proc), the description and the worker. "" if one of the
  * files cannot be read; then no row is valid. */
 void facts_target_identify(facts_target *target, const char *worker);
 
-/* A target of the present run. */
-typedef struct facts_validity_asked {
-    const facts_target *target;
-} facts_validity_asked;
-
 /* Zero: every row is valid. */
 typedef struct facts_validity {
-    facts_validity_asked *targets;
-    struct facts_validity_target *known;
-    size_t target_count, known_count, capacity;
-    bool sorted;
+    const facts_target **targets; /* of the present run */
+    facts_intern *known;          /* targets of the record's runs */
+    bool *holds;                  /* of each of these */
+    size_t target_count, known_count;
     uint64_t stale; /* rows that are not valid */
 } facts_validity;
 

@@ -20,7 +20,7 @@ static void judged(facts_runs *r, fattn_status status, double since)
         facts_runs_blame_forward(r);
     else
         facts_runs_check(r, status, NULL);
-    r->out->judge_ms += (facts_runs_now_us() - since) * 1e-3;
+    r->out->judge_ms += facts_now_ms() - since;
 }
 
 /* Of the different elements, counts those that differ by more than another order of a sum explains.
@@ -51,7 +51,7 @@ static facts_verdict later_verdict(const facts_runs *r, const facts_judgement *f
 static void judge_again(facts_runs *r, facts_tensor_id id)
 {
     facts_judgement found;
-    const double since = facts_runs_now_us();
+    const double since = facts_now_ms();
     judged(r, facts_judging_of(&found, r->reference, id, FACTS_PATTERN_B), since);
     const facts_verdict both = facts_verdict_worse(r->second[id], later_verdict(r, &found));
     if (both != r->second[id])
@@ -214,7 +214,7 @@ static void judge_dropout(facts_runs *r)
 void facts_runs_judge(facts_runs *r)
 {
     facts_runs_say(r, "judge");
-    const double since = facts_runs_now_us();
+    const double since = facts_now_ms();
     judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->reference), since);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
@@ -237,6 +237,7 @@ void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstre
     if (facts_runs_check(r,
                          fattn_stream_time(r->worker->context, r->worker->stream, launch, argument,
                                            FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-                         NULL) && facts_runs_fetch(r, FACTS_PATTERN_B))
+                         NULL) &&
+        facts_runs_fetch(r, FACTS_PATTERN_B))
         facts_runs_compare(r, how);
 }

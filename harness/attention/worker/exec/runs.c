@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "fattn/device.h"
 #include "worker/gpu/watch_gpu.h"
@@ -106,13 +105,6 @@ bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
     return true;
 }
 
-double facts_runs_now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
 /* The first run is over pattern A. With memory=N a launch without enough memory is an answer of the
  * engine, not a lack of memory of FACTS. */
 static bool launch(facts_runs *r, facts_call *call, facts_pattern pattern)
@@ -144,11 +136,11 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
         return false;
     launched.forward = NULL;
-    double since = facts_runs_now_us();
+    double since = facts_now_ms();
     if (!launch(r, &launched, pattern))
         return false;
     if (r->worker->device == FACTS_DEVICE_CPU)
-        r->out->exec_us = facts_runs_now_us() - since;
+        r->out->exec_us = (facts_now_ms() - since) * 1e3;
     return facts_runs_fetch(r, pattern);
 }
 

@@ -6,6 +6,7 @@
 
 #include "seams.h"
 #include "trial.h"
+#include "words/clock.h"
 
 typedef struct facts_runs {
     facts_trial *out;
@@ -82,7 +83,6 @@ void facts_runs_judge(facts_runs *runs);
 /* Reports the current step to the supervisor. If the worker then dies or times out, the step
  * decides whether the engine or FACTS failed. */
 void facts_runs_say(const facts_runs *runs, const char *stage);
-double facts_runs_now_us(void);
 
 /* The further runs of a check (check=), with the engine that answered. numbers/check/check.h
  * describes the checks. */

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "memory_side.h"
 #include "numbers/fill/places.h"
+#include "words/clock.h"
 
 #define MOST_COPIES 48
 
@@ -266,13 +266,6 @@ static facts_oracle facts_oracle_on(facts_there *there)
                            .round = round_array };
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 const char *facts_reference_oracle(const facts_reference *t)
 {
     return t->memory.side->word;
@@ -328,7 +321,7 @@ static facts_constants constants_of(const facts_problem *problem, const facts_wh
 fattn_status facts_reference_create(facts_reference *out, const facts_making *how,
                                     facts_error *error)
 {
-    const double since = now_ms();
+    const double since = facts_now_ms();
     *out = (facts_reference){ .constants = constants_of(how->problem, how->who),
                               .backend = how->plan ? (int)fattn_plan_backend(how->plan)
                                                    : FACTS_BACKEND_NOT_KNOWN };
@@ -339,7 +332,7 @@ fattn_status facts_reference_create(facts_reference *out, const facts_making *ho
     out->there.gpu = out->memory.gpu;
     if (out->memory.gpu)
         out->oracle = facts_oracle_on(&out->there);
-    out->fill_ms = now_ms() - since;
+    out->fill_ms = facts_now_ms() - since;
     return FATTN_OK;
 }
 
@@ -357,14 +350,14 @@ static fattn_status change(facts_reference *t, facts_change by, void *owner, fac
 fattn_status facts_reference_fill(facts_reference *t, const facts_reference_edit *edit,
                                   facts_error *error)
 {
-    const double since = now_ms();
+    const double since = facts_now_ms();
     fattn_status status = facts_memory_fill(&t->memory, error);
     if (status == FATTN_OK && edit)
         status = change(t, edit->inputs, edit->owner, error);
     if (status == FATTN_OK)
         status = facts_kept_make(&t->keep, &t->memory, t->backend,
                                  edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
-    t->fill_ms += now_ms() - since;
+    t->fill_ms += facts_now_ms() - since;
     return status;
 }
 
@@ -372,7 +365,7 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
                                      facts_error *error)
 {
     facts_gpu *gpu = t->memory.worker->gpu;
-    const double since = now_ms();
+    const double since = facts_now_ms();
     facts_storages in = inputs_of(t);
     int failed = t->memory.problem->ask.pass == FATTN_BACKWARD ? expect_inputs(t, &in) : 0;
     if (failed == 0 && edit && t->memory.problem->ask.pass == FATTN_BACKWARD) {
@@ -382,7 +375,7 @@ fattn_status facts_reference_compute(facts_reference *t, const facts_reference_e
         t->there.scores = 0; /* the edited Stats may leave other rows without a key */
     }
     failed = failed ? failed : expect(t);
-    t->oracle_ms = now_ms() - since;
+    t->oracle_ms = facts_now_ms() - since;
     switch (failed) {
     case 0:
         if (gpu)
@@ -411,12 +404,12 @@ int facts_reference_judges(facts_reference *t, const facts_who *who)
 
 int facts_reference_renew(facts_reference *t)
 {
-    const double since = now_ms();
+    const double since = facts_now_ms();
     facts_expectation_destroy(&t->expectation);
     const int status = expect(t);
     t->expectation.calibrated = t->constants.calibrated;
     t->weighed = false;
-    t->oracle_ms += now_ms() - since;
+    t->oracle_ms += facts_now_ms() - since;
     return status;
 }
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "fattn/policy.h"
 #include "numbers/judge/calibration.h"
+#include "words/clock.h"
 #include "worker/gpu/watch_gpu.h"
 
 /* May b, h, s be in this order, outermost first? Dimensions with stride 0 in the input come first,
@@ -119,13 +119,6 @@ void facts_policy_end(int depth)
 
 #define MOST_LIBRARIES 64
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -203,7 +196,7 @@ static json_t *ready(facts_worker *worker)
         info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version,
         "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
         info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about,
-        "libraries", libraries, "start_ms", now_ms() - worker->since_ms, "description",
+        "libraries", libraries, "start_ms", facts_now_ms() - worker->since_ms, "description",
         description(worker), "calibration", judged ? nearest : NULL);
     if (worker->gpu)
         json_object_set_new(json_object_get(out, "ready"), "memory_free",
@@ -264,7 +257,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 {
     *out = (facts_worker){ .device = request->device,
                            .oracle = request->oracle,
-                           .since_ms = now_ms() };
+                           .since_ms = facts_now_ms() };
     memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
     *reply = open_context(out, request);
     const fattn_status status = *reply || out->device != FACTS_DEVICE_GPU

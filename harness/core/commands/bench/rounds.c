@@ -1,13 +1,13 @@
 #include "commands/bench/rounds.h"
 
+#include "words/clock.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define MOST_CONFIGS 64
 #define MOST_SAMPLES 16
-#define NARROW 0.003    /* of the median */
-#define MOST_SECONDS 20 /* of one case */
+#define NARROW 0.003 /* of the median */
+#define MOST_MS 20e3 /* of one case */
 
 /* Medians of the turns of one configuration of one target. */
 typedef struct series {
@@ -18,16 +18,9 @@ typedef struct series {
 struct facts_rounds {
     series *of; /* MOST_CONFIGS for each target */
     size_t target_count, turns;
-    int wanted;     /* rounds of each case; 0: until the intervals are narrow */
-    double since_s; /* start of this case's first round */
+    int wanted;      /* rounds of each case; 0: until the intervals are narrow */
+    double since_ms; /* start of this case's first round */
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -63,16 +56,14 @@ double facts_median_uncertainty(double *values, int count)
 /* {"config":0,"us":[...]}: the median of its samples. */
 static void add_config(series *of, facts_span text)
 {
-    facts_member members[8];
     facts_span samples[MOST_SAMPLES];
     double us[MOST_SAMPLES];
-    size_t count, n = 0;
+    size_t n = 0;
     int64_t config;
-    if (!facts_scan_object(text.at, text.length, members, 8, &count) || count > 8 ||
-        !facts_json_int(facts_member_find(members, count, "config"), &config) || config < -1 ||
+    if (!facts_json_int(facts_json_member(text, "config"), &config) || config < -1 ||
         config + 1 >= MOST_CONFIGS)
         return;
-    const facts_span list = facts_member_find(members, count, "us");
+    const facts_span list = facts_json_member(text, "us");
     if (!list.at || !facts_scan_array(list.at, list.length, samples, MOST_SAMPLES, &n) || n == 0 ||
         n > MOST_SAMPLES)
         return;
@@ -87,16 +78,13 @@ static void add_config(series *of, facts_span text)
 static void on_turn(facts_session *session, size_t target, size_t work, facts_span turn)
 {
     facts_rounds *r = session->context;
-    facts_member members[8];
     facts_span configs[MOST_CONFIGS];
-    size_t count, n;
+    size_t n;
     (void)work;
-    if (r->since_s == 0)
-        r->since_s = now_s();
+    if (r->since_ms == 0)
+        r->since_ms = facts_now_ms();
     r->turns++;
-    if (!facts_scan_object(turn.at, turn.length, members, 8, &count) || count > 8)
-        return;
-    const facts_span list = facts_member_find(members, count, "configs");
+    const facts_span list = facts_json_member(turn, "configs");
     if (!list.at || !facts_scan_array(list.at, list.length, configs, MOST_CONFIGS, &n))
         return;
     for (size_t i = 0; i < n && i < MOST_CONFIGS; i++)
@@ -122,10 +110,10 @@ static bool another_round(facts_session *session, size_t work, int round)
     if (made < (r->wanted ? r->wanted : FACTS_ROUNDS_LEAST))
         return true;
     if (!r->wanted && made < FACTS_ROUNDS_MOST &&
-        (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
+        (!even || (!is_narrow(r) && facts_now_ms() - r->since_ms < MOST_MS)))
         return true;
     memset(r->of, 0, r->target_count * MOST_CONFIGS * sizeof *r->of);
-    r->since_s = 0;
+    r->since_ms = 0;
     return false;
 }
 

@@ -72,16 +72,6 @@ void facts_options_help(facts_command command, FILE *out)
           out);
 }
 
-static void put_strings(facts_text *line, const char *key, const char *const *texts, size_t count)
-{
-    facts_text_format(line, "\"%s\":[", key);
-    for (size_t i = 0; i < count; i++) {
-        facts_text_puts(line, i ? "," : "");
-        facts_text_json(line, texts[i], strlen(texts[i]));
-    }
-    facts_text_puts(line, "],");
-}
-
 /* Each option is two texts: "-o, --output PATH", and its help. */
 static void put_command(facts_text *line, facts_command command)
 {
@@ -99,8 +89,8 @@ static void put_command(facts_text *line, facts_command command)
             texts[n++] = lefts[i] + strspn(lefts[i], " ");
             texts[n++] = options[i].help;
         }
-    put_strings(line, "options", texts, n);
-    put_strings(line, "examples", w->examples, w->examples[0] ? 2 : 0);
+    facts_text_strings(line, "options", texts, n);
+    facts_text_strings(line, "examples", w->examples, w->examples[0] ? 2 : 0);
     facts_text_close(line);
 }
 

@@ -101,8 +101,6 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
                        bool measured, facts_verdict verdict, const facts_line *row)
 {
     int64_t engine, config;
-    facts_member members[16];
-    size_t count;
     *out = target_subject(target, texts[0], sm, measured);
     out->verdict = facts_verdict_name(verdict);
     out->backend = facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1])
@@ -116,41 +114,27 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
         snprintf(texts[4], sizeof texts[4], "%lld", (long long)config);
         out->config = texts[4];
     }
-    facts_span reason = facts_line_get(row, "reason");
-    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
-        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3],
+    if (facts_json_string(facts_json_member(facts_line_get(row, "reason"), "class"), texts[3],
                           sizeof texts[3]))
         out->reason_class = texts[3];
-}
-
-static const char *reason_text(const facts_line *row, char *out, size_t capacity)
-{
-    facts_member members[16];
-    size_t count;
-    facts_span reason = facts_line_get(row, "reason");
-    out[0] = '\0';
-    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "text"), out,
-                          capacity);
-    return out;
 }
 
 /* A case that must be refused: with this class, and these words in the reason. */
 static void judge_refusal(const char *expect, const facts_subject *subject, facts_verdict verdict,
                           const facts_line *row, facts_expected_row *out)
 {
-    char text[1024];
+    char text[1024] = "";
     size_t n = strcspn(expect, " ");
     const char *words = expect + n + strspn(expect + n, " ");
     if (verdict == FACTS_VERDICT_INCONCLUSIVE)
         return;
     bool class_met = subject->reason_class && strlen(subject->reason_class) == n &&
                      memcmp(subject->reason_class, expect, n) == 0;
-    bool met = verdict == FACTS_VERDICT_UNSUPPORTED && class_met &&
-               strcasestr(reason_text(row, text, sizeof text), words) != NULL;
+    facts_json_string(facts_json_member(facts_line_get(row, "reason"), "text"), text, sizeof text);
+    bool met = verdict == FACTS_VERDICT_UNSUPPORTED && class_met && strcasestr(text, words) != NULL;
     facts_text json = { 0 };
     facts_text_puts(&json, "{\"verdict\":\"unsupported\",");
-    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
+    facts_text_member_bool(&json, "met", met);
     facts_text_member(&json, "reason", expect);
     facts_text_close(&json);
     if (json.length < sizeof out->json)
@@ -178,12 +162,11 @@ static void put_expectation(facts_expected_row *out, const facts_known *known, b
     facts_known_verdicts(&verdicts, known);
     facts_text_puts(&json, "{");
     facts_text_member(&json, "verdict", verdicts.data);
-    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
+    facts_text_member_bool(&json, "met", met);
     for (const char *const *key =
              (const char *const[]){ "date", "link", "note", "id", "kind", NULL };
          *key; key++)
-        if (*facts_known_text(known, *key))
-            facts_text_member(&json, *key, facts_known_text(known, *key));
+        facts_text_member_if(&json, *key, facts_known_text(known, *key));
     facts_text_close(&json);
     if (json.length < sizeof out->json)
         memcpy(out->json, json.data, json.length + 1);

@@ -1,24 +1,18 @@
 #include "progress.h"
 
+#include "words/clock.h"
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BAR 24
 #define LINE_EVERY_S 20.0
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 void facts_progress_start(facts_progress *progress, bool quiet)
 {
-    *progress =
-        (facts_progress){ .terminal = isatty(2) == 1, .quiet = quiet, .started_ns = now_ns() };
-    progress->last_ns = progress->started_ns;
+    *progress = (facts_progress){ .terminal = isatty(2) == 1,
+                                  .quiet = quiet,
+                                  .started_ms = facts_now_ms() };
+    progress->last_ms = progress->started_ms;
 }
 
 static void clock_text(char *out, size_t capacity, double seconds)
@@ -34,13 +28,12 @@ static void clock_text(char *out, size_t capacity, double seconds)
 
 void facts_progress_show(facts_progress *p, size_t done, size_t planned, int live)
 {
-    uint64_t now = now_ns();
-    double since_line = (double)(now - p->last_ns) / 1e9,
-           elapsed = (double)(now - p->started_ns) / 1e9;
+    double now = facts_now_ms();
+    double since_line = (now - p->last_ms) / 1e3, elapsed = (now - p->started_ms) / 1e3;
     char bar[BAR + 1], left[32] = "";
     if (p->quiet || !planned || (!p->terminal && since_line < LINE_EVERY_S))
         return;
-    p->last_ns = now;
+    p->last_ms = now;
     double rate = elapsed > 0 ? (double)(done - p->first_done) / elapsed : 0;
     if (rate > 0)
         clock_text(left, sizeof left, (double)(planned - done) / rate);
@@ -57,10 +50,10 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
 
 void facts_progress_say(facts_progress *p, const char *text)
 {
-    uint64_t now = now_ns();
-    if (p->quiet || (!p->terminal && (double)(now - p->last_ns) / 1e9 < LINE_EVERY_S))
+    double now = facts_now_ms();
+    if (p->quiet || (!p->terminal && (now - p->last_ms) / 1e3 < LINE_EVERY_S))
         return;
-    p->last_ns = now;
+    p->last_ms = now;
     fprintf(stderr, "%s%s%s", p->terminal ? "\r\033[K" : "", text, p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;

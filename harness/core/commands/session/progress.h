@@ -4,11 +4,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 typedef struct facts_progress {
     bool terminal, quiet, drawn;
-    uint64_t started_ns, last_ns;
+    double started_ms, last_ms;
     size_t first_done; /* there already when it began */
     size_t yes, no, findings;
     const char *group; /* of the suite, of the newest row; NULL: not known */

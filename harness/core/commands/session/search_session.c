@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record/text.h"
@@ -12,16 +11,9 @@
 
 #define MOST_STARTS 3
 
-double facts_search_now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 bool facts_search_time_is_up(const facts_search *search)
 {
-    return search->deadline_s > 0 && facts_search_now_s() >= search->deadline_s;
+    return search->deadline_ms > 0 && facts_now_ms() >= search->deadline_ms;
 }
 
 static const facts_target *target_of(const facts_search *search)
@@ -148,8 +140,8 @@ void facts_search_record(facts_search *search, const facts_form *form, const cha
     facts_text_member(&line, "backend", symptom->backend);
     facts_text_member(&line, "class", symptom->class_word);
     facts_text_member_int(&line, "engine", symptom->engine);
-    facts_text_format(&line, "\"known\":%s,\"unfinished\":%s,", symptom->known ? "true" : "false",
-                      form->unfinished ? "true" : "false");
+    facts_text_member_bool(&line, "known", symptom->known);
+    facts_text_member_bool(&line, "unfinished", form->unfinished);
     if (form->explained)
         facts_text_member(&line, "known_as", facts_case_name(&form->known, name));
     if (by)

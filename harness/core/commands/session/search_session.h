@@ -8,6 +8,7 @@
 #include "search/findings.h"
 #include "search/memo.h"
 #include "session.h"
+#include "words/clock.h"
 
 /* The groups of a search's rows in the record: drawn cases, cases that the search asks, and cases
  * that it asks once more. */
@@ -23,7 +24,7 @@ typedef struct facts_search {
     int jobs;
     const facts_by *by; /* NULL: the search is about failures. Otherwise it compares any answer by
                            this (facts_memo_compare) */
-    double deadline_s;  /* on CLOCK_MONOTONIC; 0: none */
+    double deadline_ms; /* of facts_now_ms; 0: none */
     bool foreign;       /* the GPU is another than the record's */
     char device[112];   /* as the record calls it; empty: not known yet */
     size_t given_up;    /* cases of the record that are not asked again, because each start of them
@@ -48,7 +49,6 @@ bool facts_search_ask(facts_search *search, const facts_case *c, int attempt, co
  * early. */
 int facts_search_run(facts_search *search);
 bool facts_search_time_is_up(const facts_search *search);
-double facts_search_now_s(void);
 /* Writes what a case was shrunk to as a line `finding` of the record. `by`: of --by, or NULL. */
 void facts_search_record(facts_search *search, const facts_form *form, const char *by);
 /* Prints the findings of the record, and writes their files. Returns an exit code. */

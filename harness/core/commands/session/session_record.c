@@ -41,17 +41,6 @@ static void name_run(facts_session *s, char started[32])
              (int)getpid());
 }
 
-static void add_strings(facts_text *line, const char *key, char *const *strings, int count)
-{
-    facts_text_format(line, "\"%s\":[", key);
-    for (int i = 0; i < count; i++) {
-        if (i)
-            facts_text_puts(line, ",");
-        facts_text_json(line, strings[i], strlen(strings[i]));
-    }
-    facts_text_puts(line, "],");
-}
-
 static void add_targets(const facts_session *s, facts_text *line)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
@@ -62,14 +51,10 @@ static void add_targets(const facts_session *s, facts_text *line)
         facts_text_member(line, "build", t->build.name);
         facts_text_member(line, "device", t->device);
         facts_text_member(line, "kind", kinds[t->kind]);
-        if (t->described.product[0])
-            facts_text_member(line, "product", t->described.product);
-        if (t->content[0])
-            facts_text_member(line, "content", t->content);
-        if (t->libraries_hash[0])
-            facts_text_member(line, "libraries_hash", t->libraries_hash);
-        if (t->description_hash[0])
-            facts_text_member(line, "description_hash", t->description_hash);
+        facts_text_member_if(line, "product", t->described.product);
+        facts_text_member_if(line, "content", t->content);
+        facts_text_member_if(line, "libraries_hash", t->libraries_hash);
+        facts_text_member_if(line, "description_hash", t->description_hash);
         facts_text_close(line);
     }
     facts_text_puts(line, "],");
@@ -110,9 +95,8 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member(&line, "started", started);
     facts_text_member(&line, "do", tasks[s->task]);
     facts_text_member(&line, "guards", s->unguarded ? "off" : "on");
-    add_strings(&line, "command", s->call->argv, s->call->argc);
-    if (s->suites[0])
-        facts_text_member(&line, "suites", s->suites);
+    facts_text_strings(&line, "command", (const char *const *)s->call->argv, (size_t)s->call->argc);
+    facts_text_member_if(&line, "suites", s->suites);
     facts_text_member(&line, "suite_hash", s->suite_hash);
     facts_text_member_int(&line, "seed", s->more ? (int64_t)s->seed : 1);
     facts_text_member(&line, "host", host);
@@ -164,7 +148,7 @@ void facts_session_end_record(facts_session *s)
     bool complete = s->counts.done == s->counts.planned && !s->counts.record_failed;
     facts_text_puts(&line, "{\"end\":{");
     facts_text_member(&line, "run", s->run_id);
-    facts_text_format(&line, "\"complete\":%s,", complete ? "true" : "false");
+    facts_text_member_bool(&line, "complete", complete);
     facts_text_member_int(&line, "rows", (int64_t)s->counts.rows);
     facts_text_member_int(&line, "noise", (int64_t)s->counts.noise);
     facts_text_puts(&line, "\"counts\":{");

@@ -90,16 +90,14 @@ static uint32_t read_engines(facts_tally *tally, const facts_line *row)
 /* The tensors that exceed their bound: "dk, dv". */
 static void list_tensors(char *out, size_t capacity, const facts_line *row)
 {
-    facts_member tensors[16], members[24];
-    size_t count, n, used = 0;
+    facts_member tensors[16];
+    size_t count, used = 0;
     facts_span errors = facts_line_get(row, "errors");
     out[0] = '\0';
     if (!errors.at || !facts_scan_object(errors.at, errors.length, tensors, 16, &count))
         return;
     for (size_t i = 0; i < count && i < 16 && used < capacity; i++) {
-        if (!facts_scan_object(tensors[i].value.at, tensors[i].value.length, members, 24, &n))
-            continue;
-        facts_span ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
+        facts_span ratio = facts_json_member(tensors[i].value, "ratio");
         if (!ratio.at || (*ratio.at != '"' && strtod(ratio.at, NULL) <= 1))
             continue;
         int wrote = snprintf(out + used, capacity - used, "%s%.*s", used ? ", " : "",
@@ -112,13 +110,11 @@ static void list_tensors(char *out, size_t capacity, const facts_line *row)
 static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected,
                              uint32_t reason)
 {
-    facts_member members[8];
-    size_t count;
+    const facts_span of = facts_span_of(expected);
     char text[600], verdict[32] = "", link[256] = "";
-    if (facts_scan_object(expected, strlen(expected), members, 8, &count) && count <= 8) {
-        facts_json_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
-        if (!facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
-            facts_json_string(facts_member_find(members, count, "reason"), link, sizeof link);
+    if (facts_json_string(facts_json_member(of, "verdict"), verdict, sizeof verdict)) {
+        if (!facts_json_string(facts_json_member(of, "link"), link, sizeof link))
+            facts_json_string(facts_json_member(of, "reason"), link, sizeof link);
         snprintf(text, sizeof text, "expected %s (%s)", verdict, link);
         return facts_intern_id(tally->texts, text);
     }
@@ -130,14 +126,11 @@ static uint32_t explain_news(facts_tally *tally, const facts_line *row, const ch
 
 static void read_known(facts_tally *tally, facts_cell *cell, const facts_expected_row *row)
 {
-    const char *expected = row->json;
-    facts_member members[8];
-    size_t count;
+    const facts_span expected = facts_span_of(row->json);
     char link[256];
-    if (!facts_scan_object(expected, strlen(expected), members, 8, &count) || count > 8 ||
-        !facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
+    if (!facts_json_string(facts_json_member(expected, "link"), link, sizeof link))
         return;
-    const facts_span kind = facts_member_find(members, count, "kind");
+    const facts_span kind = facts_json_member(expected, "kind");
     cell->known = facts_intern_id(tally->texts, row->title ? row->title : link);
     cell->other = kind.at && !facts_json_is(kind, "failure");
 }

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "intern.h"
 #include "record/reader.h"
 #include "supervisor/order.h"
+#include "words/intern.h"
 #include "words/verdict.h"
 
 typedef struct facts_cell {

@@ -54,6 +54,11 @@ uint32_t facts_intern_id(facts_intern *t, const char *text)
     return t->count;
 }
 
+uint32_t facts_intern_find(const facts_intern *t, const char *text)
+{
+    return t->capacity ? *slot_of(t, text) : 0;
+}
+
 const char *facts_intern_text(const facts_intern *t, uint32_t id)
 {
     return id && id <= t->count ? t->texts[id - 1] : "";
