@@ -7,7 +7,7 @@
 
 #include "fattn/score_mod.h"
 #include "keys/keys.h"
-#include "numbers/fill/mod.h"
+#include "numbers/fill/scores.h"
 #include "problem/case_problem.h"
 #include "words/clock.h"
 #include "worker/exec/exec.h"

@@ -1,4 +1,4 @@
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
 #include "resolved.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "../case/asked_problem.h"
 #include "../numbers/numbers.h"
 #include "fattn/score_mod.h"
-#include "numbers/fill/mod.h"
+#include "numbers/fill/scores.h"
 #include "worker/exec/trial.h"
 #include "worker/memory/expected_transfer.h"
 

@@ -2,7 +2,7 @@
 #include "../case/asked_problem.h"
 #include "numbers.h"
 #include "numbers/expect/expect_big.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 #include "problem/case_problem.h"
 #include "problem/huge.h"
 

@@ -4,8 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "numbers.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 300, 270, 64, 64 };
 

@@ -2,8 +2,7 @@
 #include <math.h>
 
 #include "checking.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 
 /* A softmax that does not subtract the maximum, in fp32: right until a sum overflows. */
 static double worst_without_maximum(const char *text)

@@ -5,7 +5,7 @@
 #include "../../../test/judge/outcomes.h"
 #include "hidden_memory.h"
 #include "night.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 #include "worker/exec/judging.h"
 #include "worker/gpu/watch_gpu.h"
 

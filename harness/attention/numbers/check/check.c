@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/layout.h"
+#include "numbers/fill/scores.h"
 
 /* Also for ragged and paged tensors: rows at any place. */
 static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
@@ -120,11 +119,6 @@ static const struct plant {
                { FACTS_TENSOR_Q, NAN, "a row shows a NaN in its query" },
                { FACTS_TENSOR_DO, INFINITY, "a row shows an Inf in its dO" } };
 
-static bool is_keyed(facts_tensor_id id)
-{
-    return id == FACTS_TENSOR_K || id == FACTS_TENSOR_V;
-}
-
 static int nonfinite_runs(const facts_problem *p)
 {
     return p->ask.pass == FATTN_BACKWARD ? 4 : 3;
@@ -133,7 +127,7 @@ static int nonfinite_runs(const facts_problem *p)
 /* Neither the first nor the last where there are others. */
 static int64_t planted_place(const facts_problem *p, facts_tensor_id id, int64_t b)
 {
-    return (is_keyed(id) ? facts_live_kv(p, b) : facts_live_q(p, b)) / 2;
+    return facts_live(p, id, b) / 2;
 }
 
 static void nonfinite_write(const facts_view *run, int number)
@@ -170,7 +164,7 @@ static bool reads(const facts_problem *p, facts_tensor_id id, const int64_t row[
     const int64_t place = planted_place(p, id, row[0]);
     int64_t first, last;
     facts_oracle_keys_of_row(p, row[0], row[2], &first, &last);
-    return is_keyed(id) ? first <= place && place < last : first < last && row[2] == place;
+    return facts_is_keyed(id) ? first <= place && place < last : first < last && row[2] == place;
 }
 
 /* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong.

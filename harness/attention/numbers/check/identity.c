@@ -9,9 +9,8 @@
 
 #include "check.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/layout.h"
+#include "numbers/fill/scores.h"
 
 #define MOST_DEVIATIONS 6.0
 #define MOST_DEVIATIONS_OF_ONE 30.0 /* I2: one element at a time, after the rounding of O */
@@ -19,9 +18,7 @@
 
 static bool is_live(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
-    bool keyed = id == FACTS_TENSOR_K || id == FACTS_TENSOR_V || id == FACTS_TENSOR_DK ||
-                 id == FACTS_TENSOR_DV;
-    return at[2] < (keyed ? facts_live_kv(v->problem, at[0]) : facts_live_q(v->problem, at[0]));
+    return at[2] < facts_live(v->problem, id, at[0]);
 }
 
 static int64_t row_number(const facts_tensor *t, const int64_t at[4])

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/mod.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
+#include "numbers/fill/scores.h"
 
 enum { BATCH, HEAD, ROW, KEY };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
 #include "problem/huge.h"
 #include "problem/philox.h"
 
@@ -73,17 +73,12 @@ int64_t *facts_big_sample(const facts_problem *p, bool keys, int64_t *count)
     return s.at;
 }
 
-static bool is_keyed(facts_tensor_id id)
-{
-    return id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
-}
-
 bool facts_big_expects(const facts_problem *p, facts_tensor_id id, facts_row_expects *expects)
 {
     const int64_t *dim = p->tensor[id].dim;
-    int64_t count, *at = facts_big_sample(p, is_keyed(id), &count);
+    int64_t count, *at = facts_big_sample(p, facts_is_keyed(id), &count);
     for (int64_t b = 0; at && b < dim[0]; b++) {
-        int64_t live = is_keyed(id) ? facts_live_kv(p, b) : facts_live_q(p, b), n = 0;
+        int64_t live = facts_live(p, id, b), n = 0;
         for (int64_t s = 0; s < live; s++) {
             while (n < count && at[n] < s)
                 n++;

@@ -5,9 +5,9 @@
 
 #include "expectation.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
 #include "numbers/fill/recipe.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 #include "numbers/judge/judge_sums.h"
 #include "problem/huge.h"
 

@@ -7,10 +7,9 @@
 
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
+#include "numbers/fill/layout.h"
 #include "numbers/fill/mx.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 
 /* The factor of a tensor before its cast. */
 static double unit_of(const facts_problem *p, facts_tensor_id id)
@@ -94,11 +93,6 @@ static void *keep(facts_whole *w, size_t bytes)
     return memory;
 }
 
-static int64_t elements_of(const int64_t dim[4])
-{
-    return dim[0] * dim[1] * dim[2] * dim[3];
-}
-
 /* ---- tensors
  * ----------------------------------------------------------------------------------------------------------------
  */
@@ -138,7 +132,7 @@ static int add_blocks(facts_whole *w, const facts_problem *p, const facts_storag
     bool along_rows;
     if (in->oracle || !facts_mx_factors_of(p, id, &array, &along_rows))
         return ENOTSUP;
-    float *values = keep(w, (size_t)elements_of(p->tensor[id].dim) * sizeof *values);
+    float *values = keep(w, (size_t)facts_elements(p->tensor[id].dim) * sizeof *values);
     uint8_t *factors = keep(w, facts_array_bytes(&p->array[array]));
     if (!values || !factors || !facts_mx_fill_factors(p, array, factors))
         return ENOMEM;
@@ -186,12 +180,10 @@ static int add_tensor(facts_whole *w, const facts_problem *p, const facts_storag
 static double bias_value(const facts_problem *p, const facts_storages *in, const int64_t at[4])
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_BIAS];
-    int64_t place = t->first;
     if (!t->present)
         return 0.0;
-    for (int d = 0; d < 4; d++)
-        place += t->dim[d] > 1 ? at[d] * t->stride[d] : 0;
-    double value = facts_decode(t->dtype, facts_load(t->dtype, in->at[FACTS_TENSOR_BIAS], place));
+    double value = facts_decode(
+        t->dtype, facts_load(t->dtype, in->at[FACTS_TENSOR_BIAS], facts_broadcast_place(t, at)));
     return t->dtype != FATTN_BOOL ? value : value != 0 ? 0.0 : -(double)INFINITY;
 }
 
@@ -202,14 +194,14 @@ static int add_mask(facts_whole *w, const facts_problem *p, const facts_storages
     const fattn_problem *ask = &p->ask;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv },
                   *dim = ask->block_mask ? full : ask->bias_dim;
-    const int64_t count = elements_of(dim);
+    const int64_t count = facts_elements(dim);
     float *out = count > MOST_SCORES ? NULL : keep(w, (size_t)count * sizeof *out);
     if (!out)
         return count > MOST_SCORES ? ENOTSUP : ENOMEM;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < count; n++) {
-        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
-                                n / dim[3] % dim[2], n % dim[3] };
+        int64_t at[4];
+        facts_index_of(dim, n, at);
         const bool seen =
             !ask->block_mask || facts_tile_kept(p, at[0], at[1], at[2] / 128, at[3] / 128);
         out[n] = seen ? (float)bias_value(p, in, at) : -INFINITY;
@@ -296,8 +288,8 @@ static int add_rope(facts_whole *w, const facts_problem *p, const facts_storages
         const facts_array_id array = i == 0 ? FACTS_ARRAY_ROPE_Q : FACTS_ARRAY_ROPE_K;
         const int64_t *dim = p->tensor[of[i]].dim;
         angles[i] = keep(w, facts_array_bytes(&p->array[array]));
-        rotated[i] = keep(w, (size_t)elements_of(dim) * sizeof **rotated);
-        step[i] = keep(w, (size_t)elements_of(dim) * sizeof **step);
+        rotated[i] = keep(w, (size_t)facts_elements(dim) * sizeof **rotated);
+        step[i] = keep(w, (size_t)facts_elements(dim) * sizeof **step);
         if (!angles[i] || !rotated[i] || !step[i])
             return ENOMEM;
         facts_array_fill(p, array, angles[i]);

@@ -5,8 +5,8 @@
 #define FACTS_EXPECT_WHOLE_H
 
 #include "expectation.h"
-#include "numbers/fill/mod.h"
 #include "numbers/fill/rope.h"
+#include "numbers/fill/scores.h"
 
 #define FACTS_WHOLE_MEMORY 32
 

@@ -10,11 +10,8 @@
 #include "expectation.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
-#include "numbers/fill/mod.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
-#include "numbers/fill/scalars.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
+#include "numbers/fill/scores.h"
 #include "problem/huge.h"
 
 /* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of
@@ -51,11 +48,6 @@ static fref_answer arrays_of(const facts_answer *a)
     return (fref_answer){ a->want, a->sigma, a->bound, a->nu, a->neff, NULL };
 }
 
-static int64_t count_of(const int64_t dim[4])
-{
-    return dim[0] * dim[1] * dim[2] * dim[3];
-}
-
 /* Chooses the array to which the reference writes this gradient: `to`, or a temporary array if the
  * gradient is a sum. False: no memory. Destroy in any case. */
 static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id,
@@ -66,8 +58,8 @@ static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, f
     full_dim(p, id, g->dim);
     facts_answer where = *to;
     if (memcmp(g->dim, p->tensor[id].dim, sizeof g->dim) != 0) {
-        size_t n = (size_t)count_of(g->dim) + 1;
-        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
+        size_t n = (size_t)facts_elements(g->dim) + 1;
+        to->parts = calloc((size_t)facts_elements(p->tensor[id].dim) + 1, sizeof *to->parts);
         where = g->each = (facts_answer){ .want = calloc(n, sizeof(double)),
                                           .sigma = calloc(n, sizeof(double)),
                                           .bound = calloc(n, sizeof(double)) };
@@ -75,7 +67,7 @@ static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, f
             return false;
     }
     if (p->ask.rope && id == FACTS_TENSOR_DQ && !to->parts) { /* cast, then rotated */
-        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
+        to->parts = calloc((size_t)facts_elements(p->tensor[id].dim) + 1, sizeof *to->parts);
         if (!to->parts)
             return false;
     }
@@ -94,9 +86,8 @@ static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, f
 static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t n)
 {
     int64_t at[4], from[4], to[4];
-    for (int64_t d = 3, rest = n; d >= 0; d--) {
-        at[d] = rest % t->dim[d];
-        rest /= t->dim[d];
+    facts_index_of(t->dim, n, at);
+    for (int d = 0; d < 4; d++) {
         from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
         to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
     }
@@ -145,7 +136,7 @@ static void facts_gradients_sum(facts_gradients *gradients, const facts_problem 
         if (!g->each.want)
             continue;
 #pragma omp parallel for schedule(static)
-        for (int64_t n = 0; n < count_of(t->dim); n++)
+        for (int64_t n = 0; n < facts_elements(t->dim); n++)
             sum_element(g, t, n);
     }
 }
@@ -227,7 +218,7 @@ typedef struct answer {
 static bool make_wide(const answer *a, const facts_problem *p)
 {
     const int64_t *dim = p->tensor[a->id].dim;
-    const size_t bytes = ((size_t)(dim[0] * dim[1] * dim[2] * dim[3] * PARTS) + 1) * sizeof(double);
+    const size_t bytes = ((size_t)(facts_elements(dim) * PARTS) + 1) * sizeof(double);
     const fref_answer *out = a->out;
     fref_answer *wide = a->wide;
     *wide = (fref_answer){ .value = out->value || out->amax ? malloc(bytes) : NULL,
@@ -337,7 +328,7 @@ bool facts_tensor_is_output(const facts_problem *problem, facts_tensor_id id)
 
 static size_t elements_of(const facts_tensor *t)
 {
-    return (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+    return (size_t)facts_elements(t->dim);
 }
 
 static bool make_array(double **out, const facts_tensor *t)
@@ -382,14 +373,13 @@ static bool make_expected(facts_expectation *e, const facts_problem *p, facts_te
                           int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
-    const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
     const facts_row_expects of_padded = t->packed != FACTS_PACKED_NOT
                                             ? FACTS_EXPECTS_NOTHING
                                             : expects_of_padded(p, id, cudnn_version);
     facts_row_expects *expects = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *expects);
     e->expects[id] = expects;
     for (int64_t b = 0; expects && b < t->dim[0]; b++)
-        for (int64_t s = keys ? facts_live_kv(p, b) : facts_live_q(p, b); s < t->dim[2]; s++)
+        for (int64_t s = facts_live(p, id, b); s < t->dim[2]; s++)
             expects[b * t->dim[2] + s] = of_padded;
     if (expects && !e->oracle && facts_is_huge(p))
         return facts_big_expects(p, id, expects);
@@ -593,9 +583,9 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
 
 static double value_at(const facts_tensor *t, const void *storage, int64_t row, int64_t d)
 {
-    int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-    return facts_decode(
-        t->dtype, facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]));
+    const facts_row at = facts_row_of(t->dim, row);
+    const int64_t place = facts_row_place(t, at.b, at.h, at.s) + d * t->stride[3];
+    return facts_decode(t->dtype, facts_load(t->dtype, storage, place));
 }
 
 /* Rows without keys have Stats of -inf, and padded rows are not compared. */
@@ -781,12 +771,12 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void 
     if (!e->true_max)
         return;
     for (size_t i = 0; i < elements_of(&t); i++) {
-        int64_t n = (int64_t)i, s = n % t.dim[2], h = n / t.dim[2] % t.dim[1],
-                b = n / (t.dim[2] * t.dim[1]);
-        if (!facts_row_exists(&t, b, s))
+        int64_t at[4];
+        facts_index_of(t.dim, (int64_t)i, at);
+        if (!facts_row_exists(&t, at[0], at[2]))
             continue;
         double got = facts_decode(t.dtype,
-                                  facts_load(t.dtype, max_storage, facts_row_place(&t, b, h, s))),
+                                  facts_load(t.dtype, max_storage, facts_element_place(&t, at))),
                below = e->true_max[i] - got;
         bool lazy =
             isfinite(e->true_max[i]) && below > max->bound[i] && below <= e->lazy + max->bound[i];
@@ -826,11 +816,11 @@ facts_alike facts_expect_alike(const facts_problem *p, facts_tensor_id id, doubl
 void facts_round_into(const facts_tensor *t, const double *values, double unit, void *storage)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
-                b = row / (t->dim[2] * t->dim[1]), at = facts_row_place(t, b, h, s);
-        for (int64_t d = 0; d < t->dim[3] && facts_row_exists(t, b, s); d++)
-            facts_store(t->dtype, storage, at + d * t->stride[3],
+    for (int64_t row = 0; row < facts_rows(t->dim); row++) {
+        const facts_row at = facts_row_of(t->dim, row);
+        const int64_t place = facts_row_place(t, at.b, at.h, at.s);
+        for (int64_t d = 0; d < t->dim[3] && facts_row_exists(t, at.b, at.s); d++)
+            facts_store(t->dtype, storage, place + d * t->stride[3],
                         facts_encode(t->dtype, values[row * t->dim[3] + d] / unit));
     }
 }

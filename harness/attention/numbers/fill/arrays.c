@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layout.h"
 #include "mx.h"
-#include "places.h"
 #include "problem/philox.h"
-#include "scalars.h"
+#include "scores.h"
 
 static void put_integer(const facts_array *array, void *out, int64_t i, int64_t value)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "places.h"
+#include "layout.h"
 #include "recipe.h"
 
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)

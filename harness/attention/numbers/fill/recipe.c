@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mod.h"
-#include "oracle_view.h"
-#include "places.h"
-#include "scalars.h"
+#include "layout.h"
+#include "scores.h"
 
 /* Bias, and the tensors of score modifications. */
 
@@ -49,13 +47,13 @@ static double listed(const facts_problem *p, facts_tensor_id id, const int64_t a
 
 static bool make_list(facts_recipe *r, const facts_problem *p, facts_tensor_id id)
 {
-    const int64_t *dim = r->dim, count = dim[0] * dim[1] * dim[2] * dim[3];
+    const int64_t count = facts_elements(r->dim);
     double *list = malloc((size_t)count * sizeof *list + 1);
     r->element = FACTS_ELEMENT_LIST;
     r->list = list;
     for (int64_t n = 0; list && n < count; n++) {
-        const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1],
-                                n / dim[3] % dim[2], n % dim[3] };
+        int64_t at[4];
+        facts_index_of(r->dim, n, at);
         list[n] = listed(p, id, at);
     }
     return list != NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/scores.h"
 #include "suites/field.h"
 
 #define VERSION 1

@@ -2,7 +2,7 @@
 
 #include "judge.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 
 uint32_t facts_pattern_scalar(facts_pattern pattern)
 {
@@ -15,13 +15,12 @@ double facts_judge_largest(const facts_tensor *t, const void *storage,
 {
     double largest = 0.0, end = facts_dtype_max(t->dtype);
 #pragma omp parallel for schedule(static) reduction(max : largest)
-    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
-                b = row / (t->dim[2] * t->dim[1]);
-        if (!facts_row_exists(t, b, s) ||
-            (expects && expects[b * t->dim[2] + s] != FACTS_EXPECTS_VALUE))
+    for (int64_t row = 0; row < facts_rows(t->dim); row++) {
+        const facts_row at = facts_row_of(t->dim, row);
+        if (!facts_row_exists(t, at.b, at.s) ||
+            (expects && expects[at.b * t->dim[2] + at.s] != FACTS_EXPECTS_VALUE))
             continue;
-        int64_t place = facts_row_place(t, b, h, s);
+        int64_t place = facts_row_place(t, at.b, at.h, at.s);
         for (int64_t d = 0; d < t->dim[3]; d++) {
             double x = fabs(
                 facts_decode(t->dtype, facts_load(t->dtype, storage, place + d * t->stride[3])));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 #include "picture.h"
 
 #define AS_WORD(symbol, word) word,
@@ -67,17 +67,18 @@ static facts_judged_element element_at(const judging *c, int64_t row, int64_t d)
 {
     const facts_tensor *t = c->tensor;
     const facts_expected *e = &c->rule->expected;
-    int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]),
-            i = row * t->dim[3] + d;
-    facts_row_expects expects = !facts_row_exists(t, b, s) ? FACTS_EXPECTS_NOTHING
-                                : c->rule->expects         ? c->rule->expects[b * t->dim[2] + s]
-                                                           : FACTS_EXPECTS_VALUE;
+    const facts_row at = facts_row_of(t->dim, row);
+    const int64_t i = row * t->dim[3] + d;
+    const facts_row_expects expects = !facts_row_exists(t, at.b, at.s) ? FACTS_EXPECTS_NOTHING
+                                      : c->rule->expects ? c->rule->expects[at.b * t->dim[2] + at.s]
+                                                         : FACTS_EXPECTS_VALUE;
     return (facts_judged_element){ .want = e->want[i],
                                    .sigma = e->sigma ? e->sigma[i] : 0.0,
                                    .bound = e->bound[i],
                                    .expects = (int32_t)expects,
                                    .channel = (int32_t)d,
-                                   .place = facts_row_place(t, b, h, s) + d * t->stride[3] };
+                                   .place =
+                                       facts_row_place(t, at.b, at.h, at.s) + d * t->stride[3] };
 }
 
 static void add_answer(facts_judged_row *out, const judging *c, int64_t row, int64_t d)
@@ -112,7 +113,7 @@ static void judge_row(facts_judged_row *out, const judging *c, int64_t row)
 /* Owned by the caller; NULL without memory. */
 static facts_judged_row *rows_of(const judging *c)
 {
-    int64_t n = c->tensor->dim[0] * c->tensor->dim[1] * c->tensor->dim[2];
+    const int64_t n = facts_rows(c->tensor->dim);
     facts_judged_row *rows = malloc((size_t)(n + 1) * sizeof *rows);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < n; row++)

@@ -1,7 +1,7 @@
 #include "judge.h"
 #include "numbers/bits.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 
 static facts_row_expects expects_of(const facts_tensor *t, const facts_row_expects *expects,
                                     int64_t i)
@@ -12,19 +12,11 @@ static facts_row_expects expects_of(const facts_tensor *t, const facts_row_expec
                                       : FACTS_EXPECTS_VALUE;
 }
 
-static void index_of(const facts_tensor *t, int64_t i, int64_t out[4])
-{
-    for (int n = 3; n >= 0; n--) {
-        out[n] = i % t->dim[n];
-        i /= t->dim[n];
-    }
-}
-
 static int64_t place_of(const facts_tensor *t, int64_t i)
 {
     int64_t at[4];
-    index_of(t, i, at);
-    return facts_row_place(t, at[0], at[1], at[2]) + at[3] * t->stride[3];
+    facts_index_of(t->dim, i, at);
+    return facts_element_place(t, at);
 }
 
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b,
@@ -42,8 +34,7 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
                                  const facts_row_expects *expects, const facts_slack *slack,
                                  int64_t first[4])
 {
-    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0,
-            least = n;
+    int64_t n = facts_elements(tensor->dim), different = 0, least = n;
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
         facts_row_expects is = expects_of(tensor, expects, i);
@@ -58,13 +49,13 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
         }
     }
     if (different && first)
-        index_of(tensor, least, first);
+        facts_index_of(tensor->dim, least, first);
     return different;
 }
 
 uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage)
 {
-    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3];
+    int64_t n = facts_elements(tensor->dim);
     uint64_t sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (int64_t i = 0; i < n; i++)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "numbers/fill/layout.h"
+
 #define SPARSE 0.05 /* of a region: less is "scattered" */
 
 /* Text, cut off at the end of the buffer. */
@@ -24,18 +26,6 @@ static void put(page *p, const char *format, ...)
         p->used = FACTS_PICTURE_TEXT - 1;
 }
 
-static int64_t elements_of(const facts_marks *m)
-{
-    return m->dim[0] * m->dim[1] * m->dim[2] * m->dim[3];
-}
-
-static int64_t index_on(const facts_marks *m, int64_t i, int axis)
-{
-    for (int n = 3; n > axis; n--)
-        i /= m->dim[n];
-    return i % m->dim[axis];
-}
-
 /* The indices of one dimension with a wrong element. */
 typedef struct along {
     int64_t first, last, step, count;
@@ -47,8 +37,11 @@ static along describe(const facts_marks *m, int axis)
     const int64_t n = m->dim[axis];
     unsigned char *hit = calloc((size_t)n + 1, 1);
     along out = { .steady = true };
-    for (int64_t i = 0; hit && i < elements_of(m); i++)
-        hit[index_on(m, i, axis)] |= m->at[i] != FACTS_RIGHT;
+    for (int64_t i = 0; hit && i < facts_elements(m->dim); i++) {
+        int64_t at[4];
+        facts_index_of(m->dim, i, at);
+        hit[at[axis]] |= m->at[i] != FACTS_RIGHT;
+    }
     for (int64_t i = 0; hit && i < n; i++) {
         if (!hit[i])
             continue;
@@ -127,11 +120,11 @@ const char *facts_picture(const facts_marks *m, char out[FACTS_PICTURE_TEXT])
 {
     page p = { out, 0 };
     int64_t kind[FACTS_UNWRITTEN + 1] = { 0 };
-    for (int64_t i = 0; i < elements_of(m); i++)
+    for (int64_t i = 0; i < facts_elements(m->dim); i++)
         kind[m->at[i]]++;
-    const int64_t wrong = elements_of(m) - kind[FACTS_RIGHT];
+    const int64_t wrong = facts_elements(m->dim) - kind[FACTS_RIGHT];
     name(&p, m, wrong);
-    put(&p, "\n  %" PRId64 " of %" PRId64 " elements", wrong, elements_of(m));
+    put(&p, "\n  %" PRId64 " of %" PRId64 " elements", wrong, facts_elements(m->dim));
     if (kind[FACTS_NOT_FINITE])
         put(&p, ", %" PRId64 " of them NaN or Inf", kind[FACTS_NOT_FINITE]);
     if (kind[FACTS_UNWRITTEN])

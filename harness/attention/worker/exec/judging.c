@@ -6,7 +6,7 @@
 #include "judging_side.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_whole.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 
 static const facts_judging_side *side_of(const facts_reference *t)
 {

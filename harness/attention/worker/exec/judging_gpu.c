@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "judging_side.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/expected_transfer.h"
 
@@ -80,7 +80,7 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
     b->count++;
     if (!t->expectation.answer[id].at)
         TRY(facts_expected_upload(&q->copies, t->memory.gpu, &a->part,
-                                  (size_t)(here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3])));
+                                  (size_t)facts_elements(here.dim)));
     q->slices = malloc((size_t)(a->part.batches * a->part.heads + 1) * sizeof *q->slices);
     a->out = q->slices;
     return q->slices ? FATTN_OK : FATTN_NO_MEMORY;
@@ -144,7 +144,7 @@ static fattn_status ask_first(batch *b, facts_tensor_id id)
 {
     const facts_rule rule = facts_expectation_rule(&b->reference->expectation, id, A);
     const facts_tensor here = facts_tensor_seen(b->reference->memory.problem, id);
-    const bool few = here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3] <= FEW_ELEMENTS;
+    const bool few = facts_elements(here.dim) <= FEW_ELEMENTS;
     facts_part first = whole_of(&here, &rule);
     first.batches = first.heads = 1;
     TRY(ask(b, id, &rule, FACTS_LIE_ZERO, few ? NULL : &first));

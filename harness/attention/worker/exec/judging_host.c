@@ -4,9 +4,9 @@
 #include "judging_side.h"
 #include "numbers/check/judge_keep.h"
 #include "numbers/expect/expect_whole.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/layout.h"
 #include "numbers/fill/recipe.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/scores.h"
 #include "worker/gpu/try.h"
 
 fattn_status facts_judging_rule(facts_rule *out, facts_reference *t, facts_tensor_id id,

@@ -4,16 +4,8 @@
 #include <string.h>
 
 #include "gpu_launch.h"
+#include "numbers/fill/layout.h"
 #include "try.h"
-
-static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
-{
-    int64_t rest = (int64_t)n;
-    for (int i = 3; i >= 0; i--) {
-        out[i] = rest % t->dim[i];
-        rest /= t->dim[i];
-    }
-}
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values,
                              double unit, void *storage)
@@ -91,7 +83,7 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, facts_two_runs *of, size_t count)
     for (size_t n = 0; n < count && status == FATTN_OK; n++) {
         of[n].different = (int64_t)found[2 * n];
         if (of[n].different)
-            index_of(of[n].tensor, found[2 * n + 1], of[n].first);
+            facts_index_of(of[n].tensor->dim, (int64_t)found[2 * n + 1], of[n].first);
     }
     return status;
 }
@@ -124,9 +116,9 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
     out->unwritten = (int64_t)found[0];
     out->not_finite = (int64_t)found[2];
     if (out->unwritten)
-        index_of(tensor, found[1], out->first_unwritten);
+        facts_index_of(tensor->dim, (int64_t)found[1], out->first_unwritten);
     if (out->not_finite)
-        index_of(tensor, found[3], out->first_not_finite);
+        facts_index_of(tensor->dim, (int64_t)found[3], out->first_not_finite);
     return FATTN_OK;
 }
 

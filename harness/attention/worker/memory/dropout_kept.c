@@ -6,8 +6,8 @@
 
 #include "fattn/device.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/oracle_view.h"
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
+#include "numbers/fill/scores.h"
 #include "own_forward.h"
 #include "worker/gpu/try.h"
 
@@ -28,10 +28,9 @@ static void read_floats(uint8_t *out, const float *from, int64_t count)
 /* Nonzero elements of a tensor of scores. */
 static void read_bits(uint8_t *out, const facts_tensor *t, const void *storage)
 {
-    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        const int64_t i = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
-                      b = row / (t->dim[2] * t->dim[1]);
-        const int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
+    for (int64_t row = 0; row < facts_rows(t->dim); row++) {
+        const facts_row at = facts_row_of(t->dim, row);
+        const int64_t place = facts_row_place(t, at.b, at.h, at.s);
         if (t->dtype == FATTN_F32 && t->stride[3] == 1) {
             read_floats(out + row * t->dim[3], (const float *)storage + place, t->dim[3]);
             continue;

@@ -9,7 +9,7 @@
 #include "numbers/bits.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 #include "numbers/judge/judge.h"
 #include "worker/gpu/try.h"
 

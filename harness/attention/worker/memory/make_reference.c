@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "memory_side.h"
-#include "numbers/fill/places.h"
+#include "numbers/fill/layout.h"
 #include "words/clock.h"
 
 #define MOST_COPIES 48

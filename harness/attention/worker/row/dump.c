@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/seen.h"
+#include "numbers/fill/layout.h"
 #include "numbers/judge/picture.h"
 #include "problem_json.h"
 #include "words/text_file.h"
@@ -17,7 +17,7 @@
 
 static bool any_wrong(const facts_marks *m)
 {
-    for (int64_t i = 0; i < m->dim[0] * m->dim[1] * m->dim[2] * m->dim[3]; i++)
+    for (int64_t i = 0; i < facts_elements(m->dim); i++)
         if (m->at[i] != FACTS_RIGHT)
             return true;
     return false;
@@ -62,7 +62,7 @@ json_t *facts_pictures(const facts_trial *trial, facts_reference *reference)
                              facts_gate_words[j->gate]));
             continue;
         }
-        size_t elements = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+        size_t elements = (size_t)facts_elements(t->dim);
         facts_marks marks = { .at = malloc(elements + 1),
                               .keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV };
         char text[FACTS_PICTURE_TEXT];
@@ -159,17 +159,11 @@ void facts_npy_put(const facts_npy *d, const char *name, const char *descr, cons
 /* Rows beyond the end of a ragged sequence are written as 0. */
 static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)
 {
-    int64_t d = i % t->dim[3], s = i / t->dim[3] % t->dim[2],
-            h = i / (t->dim[3] * t->dim[2]) % t->dim[1];
-    int64_t b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return facts_row_exists(t, b, s)
-               ? facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3])
+    int64_t at[4];
+    facts_index_of(t->dim, i, at);
+    return facts_row_exists(t, at[0], at[2])
+               ? facts_load(t->dtype, storage, facts_element_place(t, at))
                : 0;
-}
-
-static int64_t elements_of(const facts_tensor *t)
-{
-    return t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
 }
 
 const char *facts_dump_descr(int32_t dtype)
@@ -185,7 +179,7 @@ static void put_bits(const facts_npy *d, const facts_tensor *t, const char *word
     size_t size = facts_dtype_bytes(t->dtype);
     snprintf(name, sizeof name, "%s.npy", word);
     FILE *file = facts_npy_begin(d, name, facts_dump_descr(t->dtype), t->dim, 4);
-    for (int64_t i = 0; file && i < elements_of(t); i++) {
+    for (int64_t i = 0; file && i < facts_elements(t->dim); i++) {
         const uint32_t code = code_at(t, storage, i); /* little-endian, as the machine */
         fwrite(&code, size, 1, file);
     }
@@ -199,7 +193,7 @@ static void put_f32(const facts_npy *d, const facts_tensor *t, const char *word,
     char name[64];
     snprintf(name, sizeof name, "%s_f32.npy", word);
     FILE *file = facts_npy_begin(d, name, "<f4", t->dim, 4);
-    for (int64_t i = 0; file && i < elements_of(t); i++) {
+    for (int64_t i = 0; file && i < facts_elements(t->dim); i++) {
         float value = (float)facts_decode(t->dtype, code_at(t, storage, i));
         fwrite(&value, sizeof value, 1, file);
     }
@@ -217,7 +211,7 @@ static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *w
     FILE *file = facts_npy_begin(d, name, "<f8", t->dim, 4);
     if (!file)
         return;
-    fwrite(values, sizeof *values, (size_t)elements_of(t), file);
+    fwrite(values, sizeof *values, (size_t)facts_elements(t->dim), file);
     facts_npy_end(d, file, name);
 }
 
@@ -225,15 +219,15 @@ static void put_doubles(const facts_npy *d, const facts_tensor *t, const char *w
 static double *tolerances(const facts_tensor *t, const facts_rule *rule)
 {
     const facts_limits limits = facts_judge_limits(t, rule);
-    double *out = malloc((size_t)(elements_of(t) + 1) * sizeof *out);
-    for (int64_t i = 0; out && i < elements_of(t); i++) {
-        const int64_t row = i / t->dim[3], b = row / (t->dim[1] * t->dim[2]), s = row % t->dim[2];
+    double *out = malloc((size_t)(facts_elements(t->dim) + 1) * sizeof *out);
+    for (int64_t i = 0; out && i < facts_elements(t->dim); i++) {
+        const facts_row at_row = facts_row_of(t->dim, i / t->dim[3]);
         const facts_judged_element at = { .sigma =
                                               rule->expected.sigma ? rule->expected.sigma[i] : 0.0,
                                           .bound = rule->expected.bound[i] };
-        const bool compared =
-            facts_row_exists(t, b, s) &&
-            (!rule->expects || rule->expects[b * t->dim[2] + s] == FACTS_EXPECTS_VALUE);
+        const bool compared = facts_row_exists(t, at_row.b, at_row.s) &&
+                              (!rule->expects || rule->expects[at_row.b * t->dim[2] + at_row.s] ==
+                                                     FACTS_EXPECTS_VALUE);
         out[i] = compared ? facts_judged_element_tolerance(&limits, &at) : NAN;
     }
     return out;
@@ -320,7 +314,7 @@ static void put_kept(const facts_npy *d, const facts_reference *reference)
     FILE *file = reference->keep.here ? facts_npy_begin(d, "keep.npy", "|u1", dim, 4) : NULL;
     if (!file)
         return;
-    fwrite(reference->keep.here, 1, (size_t)(dim[0] * dim[1] * dim[2] * dim[3]), file);
+    fwrite(reference->keep.here, 1, (size_t)facts_elements(dim), file);
     facts_npy_end(d, file, "keep.npy");
 }
 

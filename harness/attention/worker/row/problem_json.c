@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "numbers/expect/expectation.h"
-#include "numbers/fill/scalars.h"
+#include "numbers/fill/scores.h"
 
 #define AS_WORD(symbol, value, word) [value] = word,
 static const char *const dtype_words[] = { "", FATTN_DTYPE_LIST(AS_WORD)[FATTN_BOOL] = "bool" };

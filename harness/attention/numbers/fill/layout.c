@@ -1,4 +1,4 @@
-#include "places.h"
+#include "layout.h"
 
 #include "problem/philox.h"
 
@@ -68,6 +68,11 @@ int64_t facts_live_q(const facts_problem *problem, int64_t b)
 int64_t facts_live_kv(const facts_problem *problem, int64_t b)
 {
     return problem->has_lengths ? problem->len_kv[b] : problem->ask.seq_kv;
+}
+
+int64_t facts_live(const facts_problem *problem, facts_tensor_id id, int64_t b)
+{
+    return facts_is_keyed(id) ? facts_live_kv(problem, b) : facts_live_q(problem, b);
 }
 
 int64_t facts_pages_of_entry(const facts_problem *p, facts_tensor_id id, int64_t b)
