@@ -11,7 +11,7 @@
 #include "known/known.h"
 #include "problem/case_problem.h"
 #include "record/text.h"
-#include "suites/field.h"
+#include "suites/predicate.h"
 
 /* What makes a log that has the problem, to copy. */
 #define LOGGING                                                                                    \

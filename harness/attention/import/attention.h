@@ -3,7 +3,11 @@
 #ifndef FACTS_IMPORT_ATTENTION_H
 #define FACTS_IMPORT_ATTENTION_H
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "graph.h"
+#include "language/case.h"
 
 /* X(SYMBOL, "cudnn-frontend's place", "place of the unified forward", "of the unified backward") */
 /* clang-format off */
@@ -102,5 +106,60 @@ typedef struct facts_import_notes {
  * have its strides. False with a sentence in *error: no case is equal. */
 bool facts_import_case(facts_case *out, facts_import_notes *notes,
                        const facts_import_attention *attention, facts_error *error);
+
+/* Every field of a graph is used, harmless, or reported: import drops nothing in silence. */
+/* The objects that have fields: those of cudnn-frontend, and those of cuDNN's operationGraph. */
+typedef enum facts_import_place {
+    FACTS_IMPORT_CONTEXT,
+    FACTS_IMPORT_NODE,
+    FACTS_IMPORT_TENSOR,
+    FACTS_IMPORT_GRAPH,
+    FACTS_IMPORT_OPERATION,
+    FACTS_IMPORT_STORED /* a tensor of cuDNN */
+} facts_import_place;
+
+/* A note for each field of `graph` that import does not understand: an unknown name, a value that
+ * no case has, the name of a tensor that is not there. */
+void facts_import_fields(facts_import_notes *notes, const facts_import_graph *graph);
+/* What import makes of a field. NULL: it reads the field, or does not know it; "*": no case depends
+ * on it; "#int", "#bool", "#number": it reads a field of that type; else the accepted values, with |
+ * between them. */
+const char *facts_import_field_values(facts_import_place place, const char *name);
+
+/* A note, once. */
+__attribute__((format(printf, 2, 3))) void facts_import_note(facts_import_notes *notes,
+                                                             const char *format, ...);
+
+/* The tokens of a case while they are collected. */
+typedef struct tokens {
+    char between;
+    size_t length;
+    char text[4 * FACTS_CASE_TEXT];
+} tokens;
+
+__attribute__((format(printf, 2, 3))) static inline void add(tokens *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (t->length > 0 && t->length + 1 < sizeof t->text)
+        t->text[t->length++] = t->between;
+    int wrote = vsnprintf(t->text + t->length, sizeof t->text - t->length, format, arguments);
+    va_end(arguments);
+    if (wrote > 0 && (size_t)wrote < sizeof t->text - t->length)
+        t->length += (size_t)wrote;
+}
+
+/* Finds the layout words for given strides, by trying: the inverse of
+ * problem/resolve_tensors.c. */
+/* Adds layouts and strides to the case of `text` (tokens without them). The result is resolved and
+ * compared with the problem, tensor by tensor; what the graph has beyond it becomes a note. False with a sentence: it is no case, or no layout
+ * and no form of stride= has these strides. */
+bool facts_import_layouts(facts_case *out, facts_import_notes *notes,
+                          const facts_import_attention *attention, const char *text,
+                          facts_error *error);
+
+/* cuDNN's composite backward writes a bias of one row as a bias of all rows that share memory. Is
+ * it such a bias? */
+bool facts_import_bias_row(const facts_import_attention *attention);
 
 #endif

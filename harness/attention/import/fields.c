@@ -1,4 +1,4 @@
-#include "fields.h"
+#include "attention.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "words/case_text.h"
 
-/* The fields of a place and their values (fields.h). */
+/* The fields of a place and their values (attention.h). */
 #define AS_WORD(symbol, word) "|" word
 #define AS_LONG_WORD(symbol, word) "|CUDNN_DATA_" word
 static const struct field_row {

@@ -1,12 +1,11 @@
 #include "graph.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "suites/field.h"
+#include "suites/predicate.h"
 #include "words/case_text.h"
 
 #define AS_WORD(symbol, word) word,

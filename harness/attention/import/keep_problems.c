@@ -5,10 +5,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "fields.h"
+#include "attention.h"
 #include "problem/case_problem.h"
 #include "reading.h"
-#include "suites/field.h"
+#include "suites/predicate.h"
 #include "words/case_text.h"
 
 /* ---- what is kept

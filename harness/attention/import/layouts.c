@@ -1,4 +1,4 @@
-#include "layouts.h"
+#include "attention.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,12 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "attention.h"
-#include "fields.h"
-#include "keys/layout_word.h"
+#include "keys/key_values.h"
 #include "problem/case_problem.h"
-#include "problem/storage.h"
-#include "tokens.h"
+#include "problem/resolution.h"
 
 /* A case against the graph that it was made of: sizes, types and outputs. */
 

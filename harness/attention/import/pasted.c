@@ -1,16 +1,14 @@
 /* What people paste: a call of scaled_dot_product_attention with shapes, and the line in which
  * TransformerEngine prints a configuration. A call becomes a graph as cudnn-frontend logs it. */
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "fields.h"
+#include "attention.h"
 #include "reading.h"
-#include "tokens.h"
 #include "words/case_text.h"
 
 enum { MOST_LINES = 64 };

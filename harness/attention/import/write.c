@@ -6,11 +6,6 @@
 #include <string.h>
 
 #include "attention.h"
-#include "fields.h"
-#include "layouts.h"
-#include "problem/storage.h"
-#include "tokens.h"
-#include "words/case_text.h"
 
 __attribute__((format(printf, 2, 3))) static bool refuse(facts_error *error, const char *format,
                                                          ...)

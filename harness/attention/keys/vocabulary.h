@@ -1,6 +1,6 @@
 /* The closed sets of values of the case language: each list gives an enum, the words of its key
  * (keys.h) and their order. The enum's number of a value is the value's place in the list:
- * facts_key_place reads it.
+ * facts_key_index reads it.
  *
  * X(SYMBOL, "template"): keys.h says what a template is. */
 #ifndef FACTS_VOCABULARY_H

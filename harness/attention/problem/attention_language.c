@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "case_problem.h"
+#include "keys/key_values.h"
 #include "keys/keys.h"
-#include "keys/normal_form.h"
 #include "language/simpler.h"
 #include "rescale.h"
 

@@ -63,7 +63,7 @@ typedef enum facts_array_type {
     FACTS_ARRAY_U8
 } facts_array_type;
 
-/* facts_array_fill fills it (numbers/fill/arrays.h). */
+/* facts_array_fill fills it (numbers/fill/recipe.h). */
 typedef struct facts_array {
     int64_t count; /* 0: the call has none */
     facts_array_type type;

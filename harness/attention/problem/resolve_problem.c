@@ -5,11 +5,8 @@
 #include <xxhash.h>
 
 #include "huge.h"
-#include "keys/key_values.h"
 #include "keys/keys.h"
-#include "lengths.h"
 #include "resolution.h"
-#include "valid_checks.h"
 #include "words/case_text.h"
 
 facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status,
@@ -47,14 +44,15 @@ bool facts_key_is(const facts_case *c, facts_key key, const char *word)
     return strcmp(facts_case_get(c, key), word) == 0;
 }
 
-int facts_key_place(const facts_case *c, facts_key key)
+int facts_key_index(const facts_case *c, facts_key key)
 {
     char scratch[FACTS_CASE_TEXT];
     return facts_template_match(facts_keys[key].allowed, facts_span_of(facts_case_get(c, key)),
                                 scratch);
 }
 
-int32_t facts_key_dtype(const facts_case *c, facts_key key)
+/* fattn_dtype */
+static int32_t facts_key_dtype(const facts_case *c, facts_key key)
 {
 #define AS_WORD(symbol, value, word) [value] = word,
     static const char *const words[] = { "", FATTN_DTYPE_LIST(AS_WORD) };
@@ -221,7 +219,7 @@ static facts_resolve_status resolve_dropout(facts_resolution *r)
 static facts_resolve_status resolve_masks(facts_resolution *r)
 {
     facts_problem *out = r->out;
-    out->block_pattern = (facts_block_pattern)facts_key_place(r->c, FACTS_KEY_BLOCKMASK);
+    out->block_pattern = (facts_block_pattern)facts_key_index(r->c, FACTS_KEY_BLOCKMASK);
     out->ask.block_mask = out->block_pattern != FACTS_BLOCKS_NONE;
     out->ask.alibi = !facts_key_is(r->c, FACTS_KEY_ALIBI, "0");
     out->given_slopes = facts_key_is(r->c, FACTS_KEY_ALIBI, "custom");
@@ -339,7 +337,7 @@ static facts_resolve_status resolve_scales(facts_resolution *r)
         status = facts_resolve_idle(r, of_fp8, 2, "only e4m3 and e5m2 have scales");
     if (status != FACTS_RESOLVED)
         return status;
-    r->out->scales = (facts_scales)facts_key_place(r->c, FACTS_KEY_SCALES);
+    r->out->scales = (facts_scales)facts_key_index(r->c, FACTS_KEY_SCALES);
     if (facts_is_fp8(ask->dtype))
         ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT
                                                                         : FATTN_SCALING_DELAYED;
@@ -417,7 +415,7 @@ static facts_resolve_status resolve_sizes(facts_resolution *r)
     ask->seq_kv = seq[1];
     ask->dim_qk = dim[0];
     ask->dim_v = dim[1];
-    ask->pass = facts_key_place(r->c, FACTS_KEY_PASS);
+    ask->pass = facts_key_index(r->c, FACTS_KEY_PASS);
     return FACTS_RESOLVED;
 }
 
@@ -443,7 +441,7 @@ static facts_resolve_status resolve_band(facts_resolution *r)
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }
-    ask->align = facts_key_place(r->c, FACTS_KEY_ALIGN);
+    ask->align = facts_key_index(r->c, FACTS_KEY_ALIGN);
     return FACTS_RESOLVED;
 }
 
@@ -455,8 +453,8 @@ static facts_resolve_status resolve_how(facts_resolution *r)
 {
     facts_problem *out = r->out;
     const facts_case *c = r->c;
-    out->fill = (facts_fill)facts_key_place(c, FACTS_KEY_FILL);
-    out->poison = (facts_poison)facts_key_place(c, FACTS_KEY_POISON);
+    out->fill = (facts_fill)facts_key_index(c, FACTS_KEY_FILL);
+    out->poison = (facts_poison)facts_key_index(c, FACTS_KEY_POISON);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
@@ -464,14 +462,14 @@ static facts_resolve_status resolve_how(facts_resolution *r)
                                  "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
-    ask->impl = facts_key_place(c, FACTS_KEY_IMPL);
-    ask->spelling = facts_key_place(c, FACTS_KEY_SPELLING);
+    ask->impl = facts_key_index(c, FACTS_KEY_IMPL);
+    ask->spelling = facts_key_index(c, FACTS_KEY_SPELLING);
     ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
     ask->determinism = facts_key_is(c, FACTS_KEY_DETERMINISTIC, "form")  ? FATTN_DETERMINISM_FORM
                        : facts_key_is(c, FACTS_KEY_DETERMINISTIC, "pin") ? FATTN_DETERMINISM_PIN
                                                                          : FATTN_DETERMINISM_AUTO;
     ask->guards_off = facts_key_is(c, FACTS_KEY_GUARDS, "off");
-    out->policy = (facts_policy)facts_key_place(c, FACTS_KEY_POLICY);
+    out->policy = (facts_policy)facts_key_index(c, FACTS_KEY_POLICY);
     return FACTS_RESOLVED;
 }
 
@@ -479,7 +477,7 @@ static facts_resolve_status resolve_how(facts_resolution *r)
 static facts_resolve_status resolve_exec(facts_resolution *r)
 {
     facts_problem *out = r->out;
-    out->exec = (facts_exec)facts_key_place(r->c, FACTS_KEY_EXEC);
+    out->exec = (facts_exec)facts_key_index(r->c, FACTS_KEY_EXEC);
     out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
                        out->exec == FACTS_EXEC_GRAPH_NATIVE;
     return FACTS_RESOLVED;
@@ -508,7 +506,7 @@ static bool fp32_holds(double value)
 static facts_resolve_status resolve_mod(facts_resolution *r)
 {
     facts_problem *out = r->out;
-    out->mod = (facts_mod)facts_key_place(r->c, FACTS_KEY_MOD);
+    out->mod = (facts_mod)facts_key_index(r->c, FACTS_KEY_MOD);
     out->mod_dtype = facts_key_dtype(r->c, FACTS_KEY_BIAS_DTYPE);
     read_parameters(r->c, FACTS_KEY_MOD, out->mod_parameter);
     bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
@@ -548,7 +546,7 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     ask->bias_dtype = boolean ? FATTN_BOOL : facts_key_dtype(r->c, FACTS_KEY_BIAS_DTYPE);
     if (boolean && facts_key_given(r->c, FACTS_KEY_BIAS_DTYPE))
         return facts_resolve_bad(r, FACTS_KEY_BIAS_DTYPE, "a boolean mask has no other type");
-    r->out->bias_fill = (facts_bias_fill)facts_key_place(r->c, FACTS_KEY_BIAS_FILL);
+    r->out->bias_fill = (facts_bias_fill)facts_key_index(r->c, FACTS_KEY_BIAS_FILL);
     read_parameters(r->c, FACTS_KEY_BIAS_FILL, r->out->bias_parameter);
     bool numbers = r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO ||
                    r->out->bias_fill == FACTS_BIAS_FINITE_MIN ||
@@ -599,7 +597,7 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
  * depend on everything. */
 static facts_resolve_status resolve_check(facts_resolution *r)
 {
-    r->out->check = (facts_check)facts_key_place(r->c, FACTS_KEY_CHECK);
+    r->out->check = (facts_check)facts_key_index(r->c, FACTS_KEY_CHECK);
     const char *why = facts_check_refuses(r->out);
     return why == NULL ? FACTS_RESOLVED
                        : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);

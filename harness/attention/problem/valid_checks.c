@@ -1,4 +1,4 @@
-#include "valid_checks.h"
+#include "resolution.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_check_words[FACTS_CHECKS] = { FACTS_CHECK_LIST(AS_WORD) };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fattn/score_mod.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "numbers/judge/calibration.h"
 #include "worker/target/loaded_target.h"
 #include "worker/timing/time_turn.h"

@@ -6,19 +6,14 @@
 #include <string.h>
 
 #include "fattn/score_mod.h"
-#include "keys/keys.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/case_problem.h"
 #include "words/clock.h"
-#include "worker/exec/exec.h"
-#include "worker/gpu/watch_gpu.h"
-#include "worker/memory/own_forward.h"
-#include "worker/row/describe.h"
-#include "worker/row/dump.h"
+#include "worker/exec/runs.h"
+#include "worker/gpu/worker_gpu.h"
 #include "worker/row/row.h"
 #include "worker/row/standalone.h"
 #include "worker/target/loaded_target.h"
-#include "worker/target/nearest_accepted.h"
 #include "worker/timing/time_turn.h"
 
 typedef struct attention_job {

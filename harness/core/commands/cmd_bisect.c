@@ -1,6 +1,5 @@
 /* facts bisect: between which versions of cuDNN an answer changes. The search says which versions
  * it needs; they are asked in rounds, each a session of one case on as many targets. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

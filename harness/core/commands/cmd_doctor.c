@@ -4,7 +4,6 @@
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "builds/print_line.h"
 #include "builds/python.h"

@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "commands/options/options.h"
 #include "commands/print/explain_row.h"
-#include "commands/session/complain.h"
+#include "commands/session/inputs.h"
 #include "record/reader.h"
 #include "supervisor/order.h"
 #include "words/text_file.h"

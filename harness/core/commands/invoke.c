@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

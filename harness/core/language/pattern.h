@@ -6,7 +6,7 @@
 
 #include "case.h"
 #include "dice.h"
-#include "token.h"
+#include "draft.h"
 
 typedef struct facts_pattern facts_pattern; /* owner; opaque */
 typedef struct facts_list facts_list;       /* named values, and those named before */

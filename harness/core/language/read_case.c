@@ -1,10 +1,127 @@
-#include "case.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "case.h"
 #include "draft.h"
-#include "token.h"
+#include "simpler.h"
+
+static bool unknown_key(const facts_language *language, facts_span word, facts_span whole,
+                        facts_place place, int column, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX];
+    if (word.length == whole.length)
+        return facts_fail_at(error, place.where, place.line, column, "%s is not key=value",
+                             facts_quote(quote, whole));
+    const char *near = facts_key_nearest(language, word.at, word.length);
+    return facts_fail_at(error, place.where, place.line, column, "%s is not a key%s%s%s",
+                         facts_quote(quote, word), near != NULL ? "; did you mean " : "",
+                         near != NULL ? near : "; `facts keys` lists them",
+                         near != NULL ? "?" : "");
+}
+
+bool facts_tokens_read(const facts_language *language, facts_span text, facts_place place,
+                       facts_token *out, size_t *count, facts_error *error)
+{
+    bool seen[FACTS_KEYS_MOST] = { false };
+    *count = 0;
+    for (size_t i = 0; i < text.length;) {
+        if (facts_is_blank(text.at[i])) {
+            i++;
+            continue;
+        }
+        size_t end = i;
+        while (end < text.length && !facts_is_blank(text.at[end]))
+            end++;
+        facts_span whole = { text.at + i, end - i };
+        facts_span value = whole;
+        facts_span word = facts_span_cut(&value, '=');
+        int column = place.column + (int)i;
+        facts_key key = word.length < whole.length ? facts_key_find(language, word.at, word.length)
+                                                   : FACTS_NO_KEY;
+        if (key == FACTS_NO_KEY)
+            return unknown_key(language, word, whole, place, column, error);
+        if (seen[key])
+            return facts_fail_at(error, place.where, place.line, column, "%s= is there twice",
+                                 language->keys[key].word);
+        seen[key] = true;
+        out[(*count)++] = (facts_token){ key, value, column, column + (int)word.length + 1 };
+        i = end;
+    }
+    return true;
+}
+
+static facts_draft facts_draft_of(const facts_case *c)
+{
+    facts_draft draft = { .language = c->language };
+    for (facts_key key = 0; key < c->language->count; key++)
+        draft.value[key] = c->at[key] == 0 ? NULL : c->text + c->at[key];
+    return draft;
+}
+
+/* Is it this value, or does it start as this one with * says? */
+static bool fits(const char *value, const char *when)
+{
+    const size_t letters = when ? strcspn(when, "*") : 0;
+    return !when || (strncmp(value, when, letters) == 0 && (when[letters] || !value[letters]));
+}
+
+/* What absence of `key` means in this draft. */
+static const char *facts_draft_default(const facts_draft *draft, facts_key key)
+{
+    const facts_language *language = draft->language;
+    const facts_key_default *of = language->keys[key].defaults;
+    for (; of && of->other != FACTS_NO_KEY; of++) {
+        const char *value = facts_draft_get(draft, of->other);
+        if (fits(value, of->when))
+            return of->otherwise       ? of->otherwise
+                   : language->follows ? language->follows(key, value)
+                                       : value;
+    }
+    return language->keys[key].otherwise;
+}
+
+const char *facts_draft_get(const facts_draft *draft, facts_key key)
+{
+    return draft->value[key] != NULL ? draft->value[key] : facts_draft_default(draft, key);
+}
+
+const char *facts_draft_normalise(facts_draft *draft, facts_key *at)
+{
+    const facts_language *language = draft->language;
+    const char *complaint = language->normalise ? language->normalise(draft, at) : NULL;
+    /* Defaults that follow from other keys come after those in the table, so one pass is enough. */
+    for (facts_key key = 0; complaint == NULL && key < language->count; key++) {
+        if (draft->value[key] && strcmp(draft->value[key], facts_draft_default(draft, key)) == 0)
+            draft->value[key] = NULL;
+    }
+    return complaint;
+}
+
+bool facts_draft_store(const facts_draft *draft, facts_case *out)
+{
+    const facts_language *language = draft->language;
+    facts_case stored = { .language = language, .used = 1 }; /* offset 0 stands for the default */
+    size_t name = 0;
+    for (facts_key key = 0; key < language->count; key++) {
+        const char *value = draft->value[key];
+        if (value == NULL && key >= language->always)
+            continue;
+        name += strlen(language->keys[key].word) +
+                strlen(value != NULL ? value : language->keys[key].otherwise) + 2;
+        if (value == NULL)
+            continue;
+        size_t room = strlen(value) + 1;
+        if (room > FACTS_CASE_TEXT - (size_t)stored.used)
+            return false;
+        memcpy(stored.text + stored.used, value, room);
+        stored.at[key] = stored.used;
+        stored.used = (uint16_t)(stored.used + room);
+    }
+    if (name > FACTS_NAME_MAX)
+        return false;
+    *out = stored;
+    return true;
+}
 
 const char *facts_case_get(const facts_case *c, facts_key key)
 {
@@ -133,4 +250,22 @@ bool facts_case_override(facts_case *c, const char *with, facts_error *error)
             return false;
     }
     return true;
+}
+
+bool facts_is_feature(const facts_language *language, facts_key key)
+{
+    const facts_simpler *simpler = language->simpler;
+    for (size_t i = 0; i < simpler->size_count; i++) {
+        if (simpler->sizes[i].key == key)
+            return false;
+    }
+    return key != simpler->engine;
+}
+
+size_t facts_case_features(const facts_case *c)
+{
+    size_t n = 0;
+    for (facts_key key = 0; key < c->language->count; key++)
+        n += facts_is_feature(c->language, key) && c->at[key] != 0;
+    return n;
 }

@@ -99,7 +99,9 @@ static unsigned kernels_of(const facts_case *c)
     return c->language->simpler->kernels(c);
 }
 
-bool facts_form_covers(const facts_form *form, const facts_case *larger)
+/* Does the larger case have every feature of the form, in a kernel that the form is known to fail
+ * in, and is no size smaller? The engine belongs to the symptom. */
+static bool facts_form_covers(const facts_form *form, const facts_case *larger)
 {
     const facts_case *smaller = &form->best;
     const bool others = kernels_of(smaller) != kernels_of(larger);

@@ -55,8 +55,4 @@ size_t facts_findings_count(const facts_findings *findings);
 size_t facts_findings_news(const facts_findings *findings); /* of those: not explained */
 const facts_form *facts_findings_at(const facts_findings *findings, size_t i);
 
-/* Does the larger case have every feature of the form, in a kernel that the form is known to fail
- * in, and is no size smaller? The engine belongs to the symptom. */
-bool facts_form_covers(const facts_form *form, const facts_case *larger);
-
 #endif

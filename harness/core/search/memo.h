@@ -5,7 +5,6 @@
 #define FACTS_MEMO_H
 
 #include "reported.h"
-#include "symptom.h"
 
 typedef struct facts_memo facts_memo;             /* owner; opaque */
 typedef struct facts_memo_entry facts_memo_entry; /* one question; opaque */

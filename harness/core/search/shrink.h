@@ -11,7 +11,7 @@
 #ifndef FACTS_SHRINK_H
 #define FACTS_SHRINK_H
 
-#include "symptom.h"
+#include "reported.h"
 
 #define FACTS_SHRINK_MOST_STEPS 5000
 

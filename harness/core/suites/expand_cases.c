@@ -105,7 +105,9 @@ static char *title_of(const char *text)
     return made;
 }
 
-void facts_known_titles(struct facts_suite *suite, size_t first, const char *text)
+/* Sets the title and the links of the file as the reason of each group without `why`, from group
+ * `first` on. */
+static void facts_known_titles(struct facts_suite *suite, size_t first, const char *text)
 {
     for (size_t i = first; i < suite->groups; i++) {
         if (*suite->group[i].why != '\0')

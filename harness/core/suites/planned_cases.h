@@ -46,9 +46,6 @@ bool facts_is_known(const char *path);
  * the file. "cases: X" becomes "name: ID/X"; a line outside the groups becomes empty. The caller
  * frees it. */
 char *facts_known_suite(const char *text, const char *path);
-/* Sets the title and the links of the file as the reason of each group without `why`, from group
- * `first` on. */
-void facts_known_titles(struct facts_suite *suite, size_t first, const char *text);
 /* Does the file belong to the suite regress? Files with `size: big` and files without cases do not.
  */
 bool facts_known_in_regress(const char *text);

@@ -1,11 +1,8 @@
-/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The keys of the language and their parts (s.kv) plus cudnn sm
- * build backend grade verdict engine config class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
 #ifndef FACTS_PREDICATE_H
 #define FACTS_PREDICATE_H
 
 #include "language/case.h"
-
-typedef struct facts_predicate facts_predicate;
+#include "words/case_text.h"
 
 /* The case and the result that a predicate is evaluated for. A NULL string is unknown: every
  * comparison with it is false. */
@@ -13,6 +10,14 @@ typedef struct facts_subject {
     const facts_case *c;
     const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
 } facts_subject;
+
+/* "9.10.2" and the like; what follows a - is left out. False: not a version. */
+#define FACTS_VERSION_PARTS 4
+/* As cudnnGetVersion() returns it: 9.28.1 is 92801. Parts that are not written are `missing` (0, or
+ * 99: the last of a range). 0: not a version of two or three parts. */
+int32_t facts_version_number(facts_span text, uint32_t missing);
+
+typedef struct facts_predicate facts_predicate;
 
 bool facts_predicate_parse(const facts_language *language, facts_predicate **out, const char *text,
                            facts_error *error);

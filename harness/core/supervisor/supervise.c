@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "supervision.h"
-#include "words/text_file.h"
 
 #define TICK_MS 100
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,

@@ -191,7 +191,7 @@ void facts_schedule(facts_supervision *run);
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word,
                        const char *text, const char *remedy);
 
-/* queues.c: pure, except for the environments */
+/* gpus.c: pure, except for the environments */
 /* The queue of a case: by the environment that its process needs. */
 uint8_t facts_queue_of(facts_supervision *run, const facts_case *c);
 /* For a worker of queue `own`: `own`, or a queue without a worker that has more work than this
@@ -252,7 +252,7 @@ void facts_record_ends(facts_supervision *run, const char *why);
 /* One turn: its line, and on_turn. */
 void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn);
 
-/* environment.c */
+/* links.c */
 /* One block, freed with free(). value: of `variable`; "": not set. */
 char **facts_worker_environment(const facts_target *target, const char *links, int threads,
                                 const char *variable, const char *value);

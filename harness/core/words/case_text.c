@@ -1,6 +1,5 @@
 #include "case_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

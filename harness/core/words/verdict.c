@@ -11,7 +11,8 @@ const char *facts_verdict_name(facts_verdict verdict)
     return verdict < FACTS_VERDICT_COUNT ? words[verdict] : "?";
 }
 
-facts_verdict facts_verdict_read(facts_span word)
+/* The verdict of a word; FACTS_VERDICT_COUNT when it is none. */
+static facts_verdict facts_verdict_read(facts_span word)
 {
     facts_verdict v = 0;
     while (v < FACTS_VERDICT_COUNT && !facts_span_is(word, words[v]))

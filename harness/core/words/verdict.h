@@ -22,8 +22,6 @@ typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } f
 
 /* "?" for FACTS_VERDICT_COUNT. */
 const char *facts_verdict_name(facts_verdict verdict);
-/* The verdict of a word; FACTS_VERDICT_COUNT when it is none. */
-facts_verdict facts_verdict_read(facts_span word);
 /* The same of a JSON string with its quotes. */
 facts_verdict facts_verdict_parse(facts_span json_string);
 /* pass, or supported. */

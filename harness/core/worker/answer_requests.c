@@ -195,8 +195,10 @@ static bool put_all(int file, const facts_in_hand *all)
            put(file, all->rest, all->rest_length) && lseek(file, 0, SEEK_SET) == 0;
 }
 
-void facts_replace(const facts_process *process, const facts_request *request,
-                   const facts_in_hand *in_hand)
+/* Releases the target and starts the program again, which reads the lines to pass on and then
+ * stdin. Returns only if that failed. */
+static void facts_replace(const facts_process *process, const facts_request *request,
+                          const facts_in_hand *in_hand)
 {
     facts_case c;
     char number[16];
@@ -221,7 +223,8 @@ void facts_replace(const facts_process *process, const facts_request *request,
     _exit(EXIT_FAILURE); /* the process cannot answer any more */
 }
 
-int facts_replaced_lines(void)
+/* The descriptor of the lines to read first; -1: this process has replaced no other. */
+static int facts_replaced_lines(void)
 {
     const char *number = getenv(FACTS_REPLACED);
     const long file = number ? strtol(number, NULL, 10) : -1;

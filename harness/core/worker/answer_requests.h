@@ -40,11 +40,4 @@ typedef struct facts_in_hand {
     size_t request_length, rest_length;
 } facts_in_hand;
 
-/* Releases the target and starts the program again, which reads the lines to pass on and then
- * stdin. Returns only if that failed. */
-void facts_replace(const facts_process *process, const facts_request *request,
-                   const facts_in_hand *in_hand);
-/* The descriptor of the lines to read first; -1: this process has replaced no other. */
-int facts_replaced_lines(void);
-
 #endif

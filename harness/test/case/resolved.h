@@ -8,9 +8,8 @@
 #include "asked_problem.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expectation.h"
-#include "numbers/fill/arrays.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/mx.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/recipe.h"
 
 static inline facts_problem *resolved(const char *text)
 {

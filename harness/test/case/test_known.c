@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/case_problem.h"
 #include "suites/planned_cases.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "keys/keys.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/case_problem.h"
 #include "suites/planned_cases.h"
 

@@ -1,4 +1,4 @@
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "resolved.h"
 
 #include <stdio.h>

@@ -7,9 +7,9 @@
 #include "../case/asked_problem.h"
 #include "../numbers/numbers.h"
 #include "fattn/score_mod.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "worker/exec/trial.h"
-#include "worker/memory/expected_transfer.h"
+#include "worker/memory/case_reference.h"
 
 static inline void no_stage(void *owner, const char *word)
 {

@@ -3,7 +3,7 @@
 #include "../case/resolved.h"
 #include "../numbers/checking.h"
 #include "../numbers/numbers.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 
 static const shape small = { FATTN_BF16, 2, 2, 1, 1, 24, 40, 32, 32 };
 

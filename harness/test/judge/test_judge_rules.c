@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "../numbers/numbers.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/storage_image.h"
 
 /* ---- determinism ---- */

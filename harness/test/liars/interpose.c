@@ -7,7 +7,7 @@
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "worker/exec/seams.h"
 
 #define AS_ENUM(symbol, word, what, verdict) FACTS_INTERPOSED_##symbol,

@@ -9,7 +9,7 @@
 #include "../case/asked_problem.h"
 #include "numbers/check/check.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/mx.h"
+#include "numbers/fill/recipe.h"
 
 typedef struct world {
     facts_problem p;

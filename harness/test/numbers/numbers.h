@@ -9,7 +9,7 @@
 
 #include "numbers/dtype.h"
 #include "numbers/expect/expectation.h"
-#include "numbers/fill/mx.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/fill/storage_image.h"
 #include "numbers/judge/judge.h"
 

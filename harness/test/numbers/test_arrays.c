@@ -3,8 +3,8 @@
 #include <math.h>
 #include <omp.h>
 
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/score_inputs.h"
 
 Test(arrays, their_words_are_the_fields_of_a_call)
 {

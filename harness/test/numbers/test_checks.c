@@ -2,7 +2,7 @@
  * judge left aside. What keep reads: test_probe.c. A kernel's answers: harness/test/self. */
 #include "checking.h"
 #include "problem/case_problem.h"
-#include "problem/valid_checks.h"
+#include "problem/resolution.h"
 
 /* A mistake: all elements of a tensor times a factor and plus a number. */
 typedef struct mistake {

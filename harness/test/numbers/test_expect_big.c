@@ -1,8 +1,8 @@
 /* Problems with many rows: the reference results of a sample equal those of the whole problem. */
 #include "../case/asked_problem.h"
 #include "numbers.h"
-#include "numbers/expect/expect_big.h"
-#include "numbers/fill/scores.h"
+#include "numbers/expect/expect_whole.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/case_problem.h"
 #include "problem/huge.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "checking.h"
-#include "numbers/expect/expect_copies.h"
+#include "numbers/expect/expect_whole.h"
 
 /* "dq dk": the answers that are judged by their bounds alone. */
 static void expect_coherent(const char *text, const char *want)

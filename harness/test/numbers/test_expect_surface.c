@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/rope.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 
 /* What is due of one tensor of a case. */
 typedef struct expects {

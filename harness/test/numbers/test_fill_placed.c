@@ -1,6 +1,6 @@
 #include "../case/resolved.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/score_inputs.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "numbers.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 300, 270, 64, 64 };
 

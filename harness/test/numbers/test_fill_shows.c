@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "checking.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 
 /* A softmax that does not subtract the maximum, in fp32: right until a sum overflows. */
 static double worst_without_maximum(const char *text)

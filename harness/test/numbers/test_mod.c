@@ -4,8 +4,8 @@
 #include "fattn/score_mod.h"
 #include "language/case.h"
 #include "numbers.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/case_problem.h"
 #include "problem/philox.h"
 

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "numbers/fill/mx.h"
 #include "numbers/fill/recipe.h"
 
 Test(mx, factors_fill_their_tiles_once)

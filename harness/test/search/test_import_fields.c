@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/fields.h"
+#include "import/attention.h"
 #include "import/import.h"
 #include "night.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "planted.h"
 
 /* The largest ratio of a fault: of all gates, or of those alone that do not ask for dense data. */

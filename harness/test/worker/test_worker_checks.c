@@ -9,7 +9,7 @@
 #include "numbers/dtype.h"
 #include "problem/case_problem.h"
 #include "worker/exec/runs.h"
-#include "worker/row/describe.h"
+#include "worker/row/row.h"
 #include "worker/target/loaded_target.h"
 
 /* A case that has run once, so that its answers lie in memory. */

@@ -7,7 +7,7 @@
 #include "../case/asked_problem.h"
 #include "problem/case_problem.h"
 #include "worker/exec/trial.h"
-#include "worker/row/describe.h"
+#include "worker/row/row.h"
 #include "worker/target/loaded_target.h"
 
 /* Every word but those that repeat the one before. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "../../../test/numbers/numbers.h"
-#include "numbers/bits.h"
 
 static bool is_input(const facts_problem *p, facts_tensor_id id)
 {

@@ -5,9 +5,9 @@
 #include "../../../test/judge/outcomes.h"
 #include "hidden_memory.h"
 #include "night.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "worker/exec/judging.h"
-#include "worker/gpu/watch_gpu.h"
+#include "worker/gpu/worker_gpu.h"
 
 static void open_shown(void)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/score_inputs.h"
 
 enum { BATCH, HEAD, ROW, KEY };
 

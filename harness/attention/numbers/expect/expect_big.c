@@ -1,11 +1,10 @@
-#include "expect_big.h"
+#include "expect_whole.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers/dtype.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "problem/huge.h"
 #include "problem/philox.h"
 

@@ -1,13 +1,13 @@
-#include "expect_copies.h"
+#include "expect_whole.h"
 
 #include <fref/fref.h>
 #include <math.h>
 
 #include "expectation.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/recipe.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
 #include "numbers/judge/judge_sums.h"
 #include "problem/huge.h"
 
@@ -18,7 +18,9 @@ double facts_truncated(int64_t terms)
     return 0x1p-29 * (double)terms;
 }
 
-double facts_run_lost(const fref_rounding *rounding, int64_t terms)
+/* The same for accumulators of few bits, which add at most rounding->acc_run terms before the sum
+ * moves to fp32. */
+static double facts_run_lost(const fref_rounding *rounding, int64_t terms)
 {
     return rounding->acc_pv / 8.0 * fmin((double)terms, rounding->acc_run);
 }
@@ -41,24 +43,31 @@ static double rounding_allowance(int32_t dtype)
     return facts_dtype_is_8_bit(dtype) ? u * u : 0.0; /* h is 2 u */
 }
 
-double facts_expect_cast_off(int32_t dtype, double factor)
+/* How far the cast of `factor` is off, relative to it. */
+static double facts_expect_cast_off(int32_t dtype, double factor)
 {
     return fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor;
 }
 
-double facts_expect_p_factor(const facts_problem *p)
+/* What P is multiplied with before its cast: 1/(1-p) of dropout times scale_s. */
+static double facts_expect_p_factor(const facts_problem *p)
 {
     const bool drops = p->ask.dropout > 0.0 || p->ask.dropout_mask;
     return (drops ? facts_keep_scale_of(p) : 1.0) * facts_array_scalar(p, FACTS_ARRAY_SCALE_S);
 }
 
-double facts_expect_largest_off(int32_t dtype, double factor)
+/* The largest effect on O of the rounding of P's largest number. Before its cast P is multiplied by
+ * `factor`: 1/(1-p) of dropout times scale_s. The largest number of each row, 1 before, is then off
+ * by one relative error. In a row that TG reads its share is at most 1/sqrt(FACTS_GAIN_KEYS). It is
+ * twice that if 8-bit types process the keys in parts, each with a largest number. */
+static double facts_expect_largest_off(int32_t dtype, double factor)
 {
     const double off = facts_expect_cast_off(dtype, factor) / sqrt(FACTS_GAIN_KEYS);
     return rounding_allowance(dtype) > 0.0 ? 2.0 * off : off;
 }
 
-facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
+/* `drift`: a known relative error beside the rounding of the type. */
+static facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
 {
     const bool wide = dtype == FATTN_BF16 || dtype == FATTN_F16;
     const double rounding = rounding_allowance(dtype),
@@ -125,7 +134,7 @@ static bool is_discrete(const facts_problem *p)
 
 /* If answers have a mean, rows differ by less than a step of an 8-bit type, and are rounded alike.
  */
-double facts_shared_cast(int32_t dtype)
+static double facts_shared_cast(int32_t dtype)
 {
     return facts_dtype_is_8_bit(dtype) ? facts_dtype_roundoff(dtype) / sqrt(3.0) : 0.0;
 }

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/mx.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/recipe.h"
+#include "numbers/fill/score_inputs.h"
 
 /* The factor of a tensor before its cast. */
 static double unit_of(const facts_problem *p, facts_tensor_id id)

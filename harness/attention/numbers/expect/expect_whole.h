@@ -4,9 +4,12 @@
 #ifndef FACTS_EXPECT_WHOLE_H
 #define FACTS_EXPECT_WHOLE_H
 
+#include <fref/fref.h>
+
 #include "expectation.h"
 #include "numbers/fill/rope.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/score_inputs.h"
+#include "problem/case_problem.h"
 
 #define FACTS_WHOLE_MEMORY 32
 
@@ -40,5 +43,38 @@ void facts_expect_arrays_destroy(facts_expectation *e);
 /* The tensor whose largest magnitude an amax array has; FACTS_TENSOR_COUNT if that tensor is not
  * stored (amax_s, amax_dp). */
 facts_tensor_id facts_amax_of(facts_array_id id);
+
+/* Problems too large for the C reference (problem/huge.h): it computes a sample of rows and
+ * keys (docs/numerics.md, section 7). */
+/* The rows (or keys) of a sample, ascending: the first ones, the last ones, the ends of lengths and
+ * masks, edges of tiles near them, and 64 at random, one from each of 64 equal parts. The caller
+ * frees it. NULL: no memory. */
+int64_t *facts_big_sample(const facts_problem *problem, bool keys, int64_t *count);
+/* The rows of this tensor that are not compared: FACTS_EXPECTS_NUMBER for a live row. `expects` is
+ * [batch, rows]. False: no memory. */
+bool facts_big_expects(const facts_problem *problem, facts_tensor_id id,
+                       facts_row_expects *expects);
+
+/* As fref_forward and fref_backward. For a huge problem they compute the sample, in rows of its
+ * own, without amax, dsink and dbias. tensor[]: as the reference reads them. Returns 0, ENOMEM. */
+int facts_big_forward(const facts_problem *problem, const fref_problem *asked,
+                      const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                      const fref_forward_out *out);
+int facts_big_backward(const facts_problem *problem, const fref_problem *asked,
+                       const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                       const fref_backward_out *out);
+
+/* Finds tensors that are copies of themselves along an axis, so that rounding errors are not
+ * independent (docs/numerics.md, section 3). */
+/* Are the rounding errors of this problem independent, as T2, T3 and TG need? Not for a discrete
+ * fill, and not for nearly equal scores, because equal scores share one error. Not if a stride of 0
+ * makes rows, heads or batch entries equal. */
+bool facts_expect_dense(const facts_problem *problem);
+
+/* Can terms of this answer's sums be copies of each other? Their rounding errors then have one
+ * sign, and T1 uses the bound alone. */
+bool facts_expect_coherent(const facts_problem *problem, facts_tensor_id id);
+/* The gradients whose sums may have such terms, for fref_rounding.coherent. */
+unsigned facts_expect_coherent_gradients(const facts_problem *problem);
 
 #endif

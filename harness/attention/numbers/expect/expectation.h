@@ -111,26 +111,11 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const
  * because the accumulators truncate (docs/numerics.md, section 3). */
 double facts_truncated(int64_t terms);
 
-/* The same for accumulators of few bits, which add at most rounding->acc_run terms before the sum
- * moves to fp32. */
-double facts_run_lost(const fref_rounding *rounding, int64_t terms);
-
-/* The largest effect on O of the rounding of P's largest number. Before its cast P is multiplied by
- * `factor`: 1/(1-p) of dropout times scale_s. The largest number of each row, 1 before, is then off
- * by one relative error. In a row that TG reads its share is at most 1/sqrt(FACTS_GAIN_KEYS). It is
- * twice that if 8-bit types process the keys in parts, each with a largest number. */
-double facts_expect_largest_off(int32_t dtype, double factor);
-/* How far the cast of `factor` is off, relative to it. */
-double facts_expect_cast_off(int32_t dtype, double factor);
-/* What P is multiplied with before its cast: 1/(1-p) of dropout times scale_s. */
-double facts_expect_p_factor(const facts_problem *problem);
 /* TG's and TS's allowances: g0, and the part of it that may differ from row to row. Both are 0 in a
  * type that has neither gate. */
 typedef struct facts_gain {
     double all, by_row;
 } facts_gain;
-/* `drift`: a known relative error beside the rounding of the type. */
-facts_gain facts_gain_of(int32_t dtype, bool forward, double drift);
 /* Sets `means` and `shared` of a rule: fill offset_v gives a mean to V, in a backward to dO. */
 void facts_expect_means(facts_expectation *e, const facts_problem *problem);
 /* Sets g0 of TG and TS, and the part of it that may differ from row to row. */

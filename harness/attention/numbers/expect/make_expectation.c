@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "expect_big.h"
-#include "expect_copies.h"
 #include "expect_whole.h"
 #include "expectation.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/recipe.h"
+#include "numbers/fill/score_inputs.h"
 #include "problem/huge.h"
 
 /* Gradients of broadcast inputs, which are sums (stride=sum:). The reference gives the gradient of

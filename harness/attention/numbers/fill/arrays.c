@@ -1,13 +1,12 @@
-#include "arrays.h"
+#include "recipe.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-#include "mx.h"
+#include "places.h"
 #include "problem/philox.h"
-#include "scores.h"
+#include "score_inputs.h"
 
 static void put_integer(const facts_array *array, void *out, int64_t i, int64_t value)
 {

@@ -1,10 +1,9 @@
-#include "mx.h"
+#include "recipe.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "layout.h"
-#include "recipe.h"
+#include "places.h"
 
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-#include "scores.h"
+#include "places.h"
+#include "score_inputs.h"
 
 /* Bias, and the tensors of score modifications. */
 
@@ -59,7 +59,9 @@ static bool make_list(facts_recipe *r, const facts_problem *p, facts_tensor_id i
     return list != NULL;
 }
 
-bool facts_recipe_scores(facts_recipe *r, const facts_problem *p, facts_tensor_id id)
+/* The same for bias (bias_fill) and the tensors of score modifications (mod.h); facts_recipe_make
+ * calls it. */
+static bool facts_recipe_scores(facts_recipe *r, const facts_problem *p, facts_tensor_id id)
 {
     if (id == FACTS_TENSOR_BIAS) {
         make_bias(r, p);

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "layout.h"
 #include "numbers/dtype.h"
-#include "scores.h"
+#include "places.h"
+#include "score_inputs.h"
 
 #define LARGEST_EXPONENT                                                                           \
     60.0 /* no answer means anything long before, and the bound stays a number */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/scores.h"
-#include "suites/field.h"
+#include "numbers/fill/score_inputs.h"
+#include "suites/predicate.h"
 
 #define VERSION 1
 #define ANY (-2)
@@ -339,4 +339,24 @@ bool facts_constants_nearest(char out[16], int32_t sm, int32_t cudnn)
 {
     pthread_once(&once, read_built_in);
     return facts_calibration_nearest(out, built_in, sm, cudnn);
+}
+
+/* Separate from the table, which asks the reference for its starting values: a program that
+ * proposes a row computes no attention. */
+
+facts_constants facts_constants_limit(int32_t dtype)
+{
+    static const facts_constants limits[] = {
+#define AS_8(field, narrowest, limit8, limit16, limit32) .field = limit8,
+#define AS_16(field, narrowest, limit8, limit16, limit32) .field = limit16,
+#define AS_32(field, narrowest, limit8, limit16, limit32) .field = limit32,
+#define TRAIT_8(field, limit8, limit16, limit32) .field = limit8,
+#define TRAIT_16(field, limit8, limit16, limit32) .field = limit16,
+#define TRAIT_32(field, limit8, limit16, limit32) .field = limit32,
+        { .calibrated = true, FACTS_CONSTANT_LIST(AS_8) FACTS_TRAIT_LIST(TRAIT_8) },
+        { .calibrated = true, FACTS_CONSTANT_LIST(AS_16) FACTS_TRAIT_LIST(TRAIT_16) },
+        { .calibrated = true, FACTS_CONSTANT_LIST(AS_32) FACTS_TRAIT_LIST(TRAIT_32) },
+    };
+    const size_t bytes = facts_dtype_bytes(dtype);
+    return limits[bytes == 1 ? 0 : bytes == 2 ? 1 : 2];
 }

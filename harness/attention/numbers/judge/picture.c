@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 
 #define SPARSE 0.05 /* of a region: less is "scattered" */
 

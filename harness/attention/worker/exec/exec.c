@@ -1,4 +1,4 @@
-#include "exec.h"
+#include "runs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "judging_side.h"
-#include "numbers/fill/layout.h"
-#include "worker/gpu/try.h"
-#include "worker/memory/expected_transfer.h"
+#include "judging.h"
+#include "numbers/fill/places.h"
+#include "worker/gpu/worker_gpu.h"
+#include "worker/memory/case_reference.h"
 
 #define A FACTS_PATTERN_A
 

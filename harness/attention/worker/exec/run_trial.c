@@ -2,21 +2,19 @@
  * details lie in the files beside it.
  *
  *     create, fill, reference   worker/memory/make_reference.c; all configurations of a case share them
- *     execute                   runs.c, forward_runs.c; exec.c for the ways of exec=
+ *     execute                   runs.c; exec.c for the ways of exec=
  *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
- *     report                    worker/row/describe.c describes it in the row */
+ *     report                    worker/row/row.c describes it in the row */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec.h"
 #include "fattn/device.h"
 #include "problem/huge.h"
-#include "problem/valid_checks.h"
+#include "problem/resolution.h"
 #include "runs.h"
-#include "worker/gpu/try.h"
-#include "worker/memory/expected_transfer.h"
+#include "worker/memory/case_reference.h"
 #include "worker/memory/own_forward.h"
 
 /* One further run: everything that it owns. */

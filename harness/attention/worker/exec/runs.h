@@ -90,4 +90,14 @@ void facts_runs_say(const facts_runs *runs, const char *stage);
  * has no check or is wrong already. */
 void facts_checks_run(facts_runs *runs);
 
+/* The ways to make a call: exec=. Each is a run over poison B, which is compared with
+ * the plain first run. */
+/* The reason why this target cannot do this case's exec=, known before anything is compiled; NULL
+ * if it can. */
+const char *facts_exec_refuses(const facts_problem *problem, fattn_backend backend,
+                               const facts_worker *worker);
+
+/* Makes all runs after the first and compares them. The trial's *out has the result. */
+void facts_exec_run(facts_runs *runs);
+
 #endif

@@ -2,7 +2,7 @@
 
 #include "fattn/device.h"
 #include "fattn/graph.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
 {

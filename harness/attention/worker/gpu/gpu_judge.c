@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "gpu_launch.h"
-#include "numbers/fill/layout.h"
-#include "try.h"
+#include "numbers/fill/places.h"
+#include "worker_gpu.h"
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values,
                              double unit, void *storage)

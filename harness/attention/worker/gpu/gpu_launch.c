@@ -8,9 +8,7 @@
 #include "fattn/device.h"
 #include "gpu_launch.h"
 #include "numbers/expect/expectation.h"
-#include "numbers/fill/mx.h"
 #include "numbers/fill/recipe.h"
-#include "try.h"
 
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream,
                     char error[256])
@@ -77,7 +75,9 @@ static fattn_status facts_gpu_keep_error(facts_gpu *gpu, fattn_status status)
     return status;
 }
 
-fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result)
+/* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in
+ * that context. */
+static fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result)
 {
     fattn_context_leave(gpu->context, previous);
     return result ? FATTN_DEVICE_FAULT : FATTN_OK;
@@ -667,43 +667,16 @@ static bool had_some(facts_gpu *gpu, int status)
     return true;
 }
 
-int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
-                      const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                      const fref_rounding *rounding, const fref_forward_out *out, bool ahead,
-                      uint64_t *scores)
+int facts_gpu_oracle(facts_gpu *gpu, facts_oracle_call *call, void *asked)
 {
     struct CUctx_st *previous;
     if (facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
         return EIO;
     int status = open_oracle(gpu);
     if (status == 0)
-        fref_gpu_run_ahead(gpu->oracle, ahead);
-    if (status == 0)
-        status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream,
-                                  gpu->text);
+        status = call(asked, gpu->oracle, gpu->stream, gpu->text);
     if (had_some(gpu, status))
-        status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream,
-                                  gpu->text);
-    *scores = status == 0 ? fref_gpu_scores(gpu->oracle) : 0;
-    fattn_context_leave(gpu->context, previous);
-    return status;
-}
-
-int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
-                       const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                       const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
-                       const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores)
-{
-    struct CUctx_st *previous;
-    if (facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
-        return EIO;
-    int status = open_oracle(gpu);
-    if (status == 0)
-        status = fref_gpu_backward(gpu->oracle, problem, mod, q, k, v, o, stats, d_o, rounding, out,
-                                   scores, gpu->stream, gpu->text);
-    if (had_some(gpu, status))
-        status = fref_gpu_backward(gpu->oracle, problem, mod, q, k, v, o, stats, d_o, rounding, out,
-                                   scores, gpu->stream, gpu->text);
+        status = call(asked, gpu->oracle, gpu->stream, gpu->text);
     fattn_context_leave(gpu->context, previous);
     return status;
 }

@@ -61,9 +61,6 @@ struct facts_gpu {
     char text[256], last[256];
 };
 
-/* Leaves the GPU's context. Returns the status of `result`, the result of a call of gpu_module.h in
- * that context. */
-fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */
 void facts_gpu_forget(facts_gpu *gpu);
 /* Loads the kernels of this build into the context. */

@@ -1,4 +1,4 @@
-#include "watch_gpu.h"
+#include "worker_gpu.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -8,6 +8,7 @@
 
 #include <fattn/fattn.h>
 #include <fref/gpu.h>
+#include <jansson.h>
 
 #include "numbers/fill/storage_image.h"
 #include "numbers/judge/judge.h"
@@ -144,16 +145,52 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */
 
-/* Return 0 or an errno, as the functions of fref/gpu.h. scores: fref_gpu_scores. ahead:
- * fref_gpu_run_ahead. */
-int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
-                      const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                      const fref_rounding *rounding, const fref_forward_out *out, bool ahead,
-                      uint64_t *scores);
-int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
-                       const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
-                       const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
-                       const fref_rounding *rounding, const fref_backward_out *out,
-                       uint64_t scores);
+/* A function of fref/gpu.h with its arguments. */
+typedef int facts_oracle_call(void *asked, fref_gpu *oracle, struct CUstream_st *stream,
+                              char *text);
+/* Calls it; once more with the memory that the pool and the oracle keep, if it had too little.
+ * Returns 0 or an errno. */
+int facts_gpu_oracle(facts_gpu *gpu, facts_oracle_call *call, void *asked);
+
+/* Returns from the caller if a call of the library fails. */
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        fattn_status try_status = (expr);                                                          \
+        if (try_status != FATTN_OK)                                                                \
+            return try_status;                                                                     \
+    } while (0)
+
+/* Clocks, temperature and power of the worker's GPU, from NVML (the driver's libnvidia-ml.so.1,
+ * which is opened at the first use). */
+typedef struct facts_watch facts_watch;
+
+/* NULL: no NVML here, or it does not know this GPU. `uuid`: "GPU-…". */
+facts_watch *facts_watch_open(const char *uuid);
+/* Returns {sm_mhz, memory_mhz, temperature_c, power_w, throttled}, without the members that NVML
+ * does not give. throttled: NVML's bits of the reasons that slow the clocks down. */
+json_t *facts_watch_read(const facts_watch *watch);
+void facts_watch_close(facts_watch *watch); /* `watch` may be NULL */
+
+/* Measures the speed of the GPU: a GEMM of cuBLAS, and a copy on the device. */
+/* Returns {copy_gbs, gemm_tflops, gemm}. copy_gbs: GB/s read and written by a copy of 512 MiB.
+ * gemm_tflops: TFLOP/s of a bf16 GEMM of 8192 x 8192 x 8192 with fp32 sums. gemm: the libcublas
+ * that was used: FACTS_CUBLAS of the environment, one beside cuDNN, or the loader's. Members that
+ * could not be measured are missing. Waits about 0.2 s. */
+json_t *facts_measure_peak(fattn_context *context, struct CUstream_st *stream,
+                           const char *cudnn_dir);
+
+/* memory=N: takes memory of the GPU until N MiB are free, so that cuDNN has no more than a program
+ * that holds the rest in its cache would leave it. */
+#define FACTS_BALLAST_PIECES 64
+
+typedef struct facts_ballast {
+    void *piece[FACTS_BALLAST_PIECES];
+    int pieces;
+} facts_ballast;
+
+/* Leaves `mib` MiB free, as near as the driver's granularity allows; -1: takes nothing. False: more
+ * stayed free, and `why` says how much. Drop it in any case. */
+bool facts_ballast_take(facts_ballast *out, facts_gpu *gpu, int64_t mib, char why[160]);
+void facts_ballast_drop(facts_ballast *ballast, facts_gpu *gpu);
 
 #endif

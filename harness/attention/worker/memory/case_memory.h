@@ -97,7 +97,7 @@ void *facts_memory_array(facts_memory *memory, facts_array_id id, facts_pattern 
 /* The same on the device, in the current set. */
 void *facts_memory_array_address(const facts_memory *memory, facts_array_id id);
 
-/* A view of a tensor (numbers/fill/layout.h), for kernels if the bytes are on the GPU. */
+/* A view of a tensor (numbers/fill/places.h), for kernels if the bytes are on the GPU. */
 facts_tensor facts_memory_seen(const facts_memory *memory, facts_tensor_id id);
 
 /* The tensors of a call, valid as long as the set. */

@@ -6,10 +6,10 @@
 
 #include "fattn/device.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/layout.h"
-#include "numbers/fill/scores.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/score_inputs.h"
 #include "own_forward.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 /* The alignment of a tensor's address, in bytes. */
 #define ALIGNED 16
@@ -227,7 +227,7 @@ static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
     return status;
 }
 
-bool facts_kept_by_engine(const facts_problem *p)
+static bool facts_kept_by_engine(const facts_problem *p)
 {
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }

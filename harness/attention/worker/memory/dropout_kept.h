@@ -29,7 +29,6 @@ enum { FACTS_BACKEND_NOT_KNOWN = -1 };
  * is its problem: the forward of a backward, if `forward` is set. `backend` computes `problem`.
  * Returns as fattn_plan_create. Also returns FATTN_UNSUPPORTED if another backend computes the
  * forward, because each has its own random bits. */
-bool facts_kept_by_engine(const facts_problem *problem);
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker,
                              const facts_problem *problem, int backend, bool forward);
 

@@ -8,10 +8,10 @@
 #include "memory_side.h"
 #include "numbers/bits.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/judge/judge.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
 #define FRONT ((size_t)256) /* keeps the alignment of the allocation */

@@ -6,8 +6,68 @@
 #include <string.h>
 
 #include "memory_side.h"
-#include "numbers/fill/layout.h"
+#include "numbers/fill/places.h"
 #include "words/clock.h"
+#include "worker/gpu/worker_gpu.h"
+
+/* One array of a tensor; NULL stays NULL. */
+static bool fetch(double **out, const facts_reference *reference, const double *from, size_t count)
+{
+    *out = from ? malloc((count + 1) * sizeof **out) : NULL;
+    return !from || (*out && facts_gpu_fetch(reference->memory.gpu, *out, from,
+                                             count * sizeof **out) == FATTN_OK);
+}
+
+bool facts_expected_on_host(facts_answer *out, const facts_reference *reference, facts_tensor_id id)
+{
+    const facts_answer *a = &reference->expectation.answer[id];
+    const facts_tensor *t = &reference->memory.problem->tensor[id];
+    const size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]),
+                 count = rows * (size_t)t->dim[3];
+    *out = *a;
+    if (!a->at)
+        return true;
+    bool fetched = fetch(&out->want, reference, a->want, count);
+    fetched = fetch(&out->sigma, reference, a->sigma, count) && fetched;
+    fetched = fetch(&out->bound, reference, a->bound, count) && fetched;
+    fetched = fetch(&out->nu, reference, a->nu, rows) && fetched;
+    fetched = fetch(&out->neff, reference, a->neff, rows) && fetched;
+    if (!fetched)
+        facts_expected_release(out, reference, id);
+    return fetched;
+}
+
+void facts_expected_release(facts_answer *answer, const facts_reference *reference,
+                            facts_tensor_id id)
+{
+    if (reference->expectation.answer[id].at) {
+        free(answer->want);
+        free(answer->sigma);
+        free(answer->bound);
+        free(answer->nu);
+        free(answer->neff);
+    }
+    *answer = (facts_answer){ 0 };
+}
+
+fattn_status facts_expected_upload(facts_expected_copies *out, facts_gpu *gpu, facts_part *part,
+                                   size_t count)
+{
+    const size_t bytes = count * sizeof(double);
+    TRY(facts_gpu_make(gpu, &out->want, bytes));
+    TRY(facts_gpu_make(gpu, &out->bound, bytes));
+    TRY(facts_gpu_send(gpu, out->want, part->want, bytes));
+    TRY(facts_gpu_send(gpu, out->bound, part->bound, bytes));
+    part->want = out->want;
+    part->bound = out->bound;
+    return FATTN_OK;
+}
+
+void facts_expected_free(facts_expected_copies *copies, facts_gpu *gpu)
+{
+    facts_gpu_free(gpu, copies->want);
+    facts_gpu_free(gpu, copies->bound);
+}
 
 #define MOST_COPIES 48
 
@@ -154,76 +214,103 @@ static fref_gpu_mod mod_of(copies *c, const facts_problem *p,
     return mod;
 }
 
-/* The tensors with the places of their sequences and pages. */
-static void tensors_there(copies *c, const fref_problem *here,
-                          const fref_tensor t[FACTS_TENSOR_COUNT],
-                          fref_tensor out[FACTS_TENSOR_COUNT])
+/* A call of the reference, with its small arrays on the GPU. */
+typedef struct asking {
+    copies copies;
+    fref_problem problem;
+    fref_gpu_mod mod;
+    fref_tensor at[FACTS_TENSOR_COUNT];
+    const fref_rounding *rounding;
+    fref_forward_out forward;
+    fref_backward_out backward;
+    bool ahead;
+    uint64_t *scores;
+} asking;
+
+/* The tensors get the places of their sequences and pages. */
+static void begin(asking *a, facts_there *place, const facts_problem *asked,
+                  const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
+                  const fref_rounding *rounding, int64_t answers)
 {
-    const size_t batch = (size_t)here->batch;
+    const size_t batch = (size_t)problem->batch;
+    copies *c = &a->copies;
+    c->gpu = place->gpu;
+    a->problem = problem_there(c, problem);
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        out[id] = t[id];
-        out[id].first = send(c, t[id].first, batch * sizeof *t[id].first);
-        out[id].pages =
+        a->at[id] = t[id];
+        a->at[id].first = send(c, t[id].first, batch * sizeof *t[id].first);
+        a->at[id].pages =
             send(c, t[id].pages, batch * (size_t)t[id].pages_of_batch * sizeof *t[id].pages);
     }
+    a->mod = mod_of(c, asked, t);
+    a->rounding = rounding;
+    a->scores = &place->scores;
+    make_answers(c, answers);
+}
+
+static int end(asking *a, facts_oracle_call *call)
+{
+    if (a->copies.status == 0)
+        a->copies.status = facts_gpu_oracle(a->copies.gpu, call, a);
+    return finish(&a->copies);
+}
+
+static int ask_forward(void *asked, fref_gpu *oracle, struct CUstream_st *stream, char *text)
+{
+    asking *a = asked;
+    fref_gpu_run_ahead(oracle, a->ahead);
+    const int status = fref_gpu_forward(oracle, &a->problem, &a->mod, &a->at[FACTS_TENSOR_Q],
+                                        &a->at[FACTS_TENSOR_K], &a->at[FACTS_TENSOR_V], a->rounding,
+                                        &a->forward, stream, text);
+    *a->scores = status == 0 ? fref_gpu_scores(oracle) : 0;
+    return status;
 }
 
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem,
                    const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
                    const fref_forward_out *out, bool statistics_here)
 {
-    facts_there *place = owner;
-    facts_gpu *gpu = place->gpu;
-    copies c = { .gpu = gpu };
-    fref_tensor at[FACTS_TENSOR_COUNT];
+    asking a = { .forward = *out }; /* O with its nu and neff is already on the GPU */
+    fref_forward_out *answers = &a.forward;
     const int64_t rows = problem->batch * problem->heads_q * problem->rows;
-    fref_problem there = problem_there(&c, problem);
-    tensors_there(&c, problem, t, at);
-    fref_gpu_mod mod = mod_of(&c, asked, t);
-    fref_forward_out answers = *out; /* O with its nu and neff is already on the GPU */
-    make_answers(&c, (statistics_here ? 5 * rows : 0) + 6);
+    begin(&a, owner, asked, problem, t, rounding, (statistics_here ? 5 * rows : 0) + 6);
     if (statistics_here) {
-        answers.lse = answer(&c, out->lse, rows);
-        answers.lse_tau = answer(&c, out->lse_tau, rows);
-        answers.max = answer(&c, out->max, rows);
-        answers.max_tau = answer(&c, out->max_tau, rows);
-        answers.sum_exp = answer(&c, out->sum_exp, rows);
+        answers->lse = answer(&a.copies, out->lse, rows);
+        answers->lse_tau = answer(&a.copies, out->lse_tau, rows);
+        answers->max = answer(&a.copies, out->max, rows);
+        answers->max_tau = answer(&a.copies, out->max_tau, rows);
+        answers->sum_exp = answer(&a.copies, out->sum_exp, rows);
     }
-    answers.amax_s = answer(&c, out->amax_s, 3);
-    answers.o.amax = answer(&c, out->o.amax, 3);
-    const bool ahead = c.answered == 0 && !out->o.sigma; /* a backward's O and Stats */
-    if (c.status == 0)
-        c.status =
-            facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
-                              &at[FACTS_TENSOR_V], rounding, &answers, ahead, &place->scores);
-    return finish(&c);
+    answers->amax_s = answer(&a.copies, out->amax_s, 3);
+    answers->o.amax = answer(&a.copies, out->o.amax, 3);
+    a.ahead = a.copies.answered == 0 && !out->o.sigma; /* a backward's O and Stats */
+    *a.scores = a.copies.status == 0 ? 0 : *a.scores;
+    return end(&a, ask_forward);
+}
+
+static int ask_backward(void *asked, fref_gpu *oracle, struct CUstream_st *stream, char *text)
+{
+    const asking *a = asked;
+    return fref_gpu_backward(oracle, &a->problem, &a->mod, &a->at[FACTS_TENSOR_Q],
+                             &a->at[FACTS_TENSOR_K], &a->at[FACTS_TENSOR_V], &a->at[FACTS_TENSOR_O],
+                             &a->at[FACTS_TENSOR_STATS], &a->at[FACTS_TENSOR_DO], a->rounding,
+                             &a->backward, *a->scores, stream, text);
 }
 
 static int backward(void *owner, const facts_problem *asked, const fref_problem *problem,
                     const fref_tensor t[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
                     const fref_backward_out *out)
 {
-    const facts_there *place = owner;
-    facts_gpu *gpu = place->gpu;
-    copies c = { .gpu = gpu };
-    fref_tensor at[FACTS_TENSOR_COUNT];
-    fref_problem there = problem_there(&c, problem);
-    tensors_there(&c, problem, t, at);
-    fref_gpu_mod mod = mod_of(&c, asked, t);
-    fref_backward_out answers = *out; /* gradients are already on the GPU */
-    make_answers(&c, 2 * problem->heads_q + 12);
-    answers.dsink = answer(&c, out->dsink, problem->heads_q);
-    answers.dsink_bound = answer(&c, out->dsink_bound, problem->heads_q);
-    answers.amax_dp = answer(&c, out->amax_dp, 3);
-    answers.dq.amax = answer(&c, out->dq.amax, 3);
-    answers.dk.amax = answer(&c, out->dk.amax, 3);
-    answers.dv.amax = answer(&c, out->dv.amax, 3);
-    if (c.status == 0)
-        c.status =
-            facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K],
-                               &at[FACTS_TENSOR_V], &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS],
-                               &at[FACTS_TENSOR_DO], rounding, &answers, place->scores);
-    return finish(&c);
+    asking a = { .backward = *out }; /* gradients are already on the GPU */
+    fref_backward_out *answers = &a.backward;
+    begin(&a, owner, asked, problem, t, rounding, 2 * problem->heads_q + 12);
+    answers->dsink = answer(&a.copies, out->dsink, problem->heads_q);
+    answers->dsink_bound = answer(&a.copies, out->dsink_bound, problem->heads_q);
+    answers->amax_dp = answer(&a.copies, out->amax_dp, 3);
+    answers->dq.amax = answer(&a.copies, out->dq.amax, 3);
+    answers->dk.amax = answer(&a.copies, out->dk.amax, 3);
+    answers->dv.amax = answer(&a.copies, out->dv.amax, 3);
+    return end(&a, ask_backward);
 }
 
 /* ---- arrays

@@ -38,7 +38,7 @@ struct facts_side {
 
 extern const facts_side facts_side_host, facts_side_gpu;
 
-/* The tensors of a block, as stored or as views (numbers/fill/layout.h) at the place of the bytes;
+/* The tensors of a block, as stored or as views (numbers/fill/places.h) at the place of the bytes;
  * and their number. */
 typedef struct facts_list {
     facts_tensor tensor[FACTS_TENSOR_COUNT];

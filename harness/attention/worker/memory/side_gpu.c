@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "memory_side.h"
-#include "numbers/fill/mx.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 #define ALIGNMENT ((size_t)16)
 

@@ -6,9 +6,9 @@
 #include "fattn/device.h"
 #include "memory_side.h"
 #include "numbers/bits.h"
-#include "numbers/fill/mx.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/fill/storage_image.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 #define CHUNK ((size_t)1 << 20) /* of the scratch, at least */
 #define ALIGNMENT ((size_t)16)

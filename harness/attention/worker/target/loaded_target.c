@@ -12,7 +12,7 @@
 #include "fattn/policy.h"
 #include "numbers/judge/calibration.h"
 #include "words/clock.h"
-#include "worker/gpu/watch_gpu.h"
+#include "worker/gpu/worker_gpu.h"
 
 /* May b, h, s be in this order, outermost first? Dimensions with stride 0 in the input come first,
  * in the order b,h,s. The others follow by decreasing stride, equal strides in the order b,h,s. */

@@ -2,15 +2,38 @@
 #ifndef FACTS_TARGET_H
 #define FACTS_TARGET_H
 
-#include "problem/case_problem.h"
-#include "words/fail.h"
 #include <fattn/fattn.h>
 #include <jansson.h>
 
 #include "driver/driver.h"
-#include "plans.h"
+#include "problem/case_problem.h"
+#include "words/fail.h"
 #include "worker/gpu/worker_gpu.h"
 
+/* The plans of one worker. */
+typedef struct facts_plans {
+    int folder; /* of the current request; -1: none */
+    /* Why a file of the folder was not used and was made again, the first of the request; "": every
+     * file was used. */
+    char not_loaded[300];
+    char not_kept[160]; /* why a plan of this request is not in the folder, or "" */
+} facts_plans;
+
+/* Returns FATTN_OK; FATTN_NO_MEMORY. Free it. */
+fattn_status facts_plans_open(facts_plans **out);
+/* Sets the folder of one request. With "", or a folder that is not the user's own, nothing is kept
+ * or loaded. */
+void facts_plans_begin(facts_plans *plans, const char *folder);
+void facts_plans_end(facts_plans *plans);
+
+/* As fattn_plan_create, but loads the plan from the folder if its file is whole, and made by this
+ * build of cuDNN for this device. A damaged file is dropped. A plan that is compiled is saved in the
+ * folder. `plans` and `loaded` may be NULL. */
+fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context,
+                            const fattn_problem *problem, const fattn_plan_options *options,
+                            bool *loaded);
+
+/* One build on one device: opened once, and tested with a control case before any verdict. */
 struct facts_worker {
     fattn_context *context;
     fattn_context_info info;
@@ -58,5 +81,18 @@ bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_
 /* For a problem with broadcast inputs: does fattn_match_layout give O the layout of Q, and the
  * gradients those of their inputs, as it promises? False: `why` has the first wrong one. */
 bool facts_layouts_hold(const facts_problem *problem, facts_error *error);
+
+/* The cases that a target accepts near one that it refused. */
+/* Adds nearest[], nearest first: `change` ("head dims 128/128"), and `case`, the case with that
+ * change, if the language can express it; and nearest_asked, the number of problems that were asked
+ * (fattn_explain). Adds reason.meaning, a sentence about the keys that decide. Adds nothing if the
+ * target could not be asked. */
+void facts_row_nearest(json_t *row, fattn_context *context, const facts_case *c,
+                       const fattn_problem *refused);
+
+/* The decision on the forward that a backward needs, and its case; NULL: no case has it. The caller
+ * destroys it. */
+fattn_decision *facts_decide_forward(char name[FACTS_NAME_MAX], fattn_context *context,
+                                     const facts_case *backward);
 
 #endif

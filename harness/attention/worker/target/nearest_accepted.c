@@ -1,4 +1,4 @@
-#include "nearest_accepted.h"
+#include "loaded_target.h"
 
 #include <inttypes.h>
 #include <stddef.h>

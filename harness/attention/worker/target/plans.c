@@ -1,4 +1,4 @@
-#include "plans.h"
+#include "loaded_target.h"
 
 #include <errno.h>
 #include <fcntl.h>

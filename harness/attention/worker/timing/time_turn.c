@@ -3,7 +3,7 @@
 #include "fattn/device.h"
 #include "numbers/dtype.h"
 #include "worker/exec/seams.h"
-#include "worker/gpu/try.h"
+#include "worker/gpu/worker_gpu.h"
 
 #define SAMPLE_US                                                                                  \
     2000.0 /* a sample is about so long: launches of a few microseconds are measured together */

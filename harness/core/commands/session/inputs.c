@@ -1,6 +1,9 @@
 #include "inputs.h"
 
-#include "complain.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "words/fail.h"
 
 int facts_read_case(const char *command, const facts_invocation *call, facts_case *out)
 {
@@ -28,4 +31,16 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
         facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path,
                        (unsigned long long)counts.bad, counts.bad == 1 ? "" : "s");
     return FACTS_EXIT_OK;
+}
+
+int facts_complain(int status, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    facts_plain(text); /* may contain paths and words of the command line */
+    fprintf(stderr, "%s\n", text);
+    return status;
 }

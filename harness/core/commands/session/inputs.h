@@ -23,4 +23,8 @@ int facts_read_record(const char *who, const char *path,
                       bool (*each)(void *context, const facts_line *line), void *context,
                       uint64_t *bad);
 
+/* The line on stderr that ends a failed command. Prints it and returns `status`: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts
+ * run: …"). */
+int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 #endif

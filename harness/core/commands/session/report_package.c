@@ -8,7 +8,7 @@
 #include "builds/print_line.h"
 #include "builds/python.h"
 #include "commands/options/options.h"
-#include "complain.h"
+#include "inputs.h"
 
 static FILE *open_temporary(char path[FACTS_PATH])
 {

@@ -1,13 +1,275 @@
-#include "session.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "session_parts.h"
+#include "builds/home.h"
+#include "record/text.h"
+#include "session.h"
 #include "suites/planned_cases.h"
+#include "words/case_text.h"
+
+/* A session's record: its path, its first line and its last. */
+
+#define GROUPS_MAX 256
+#define GROUP_TEXT_MAX 400
+
+static bool choose_record(facts_session *s)
+{
+    char part[80];
+    snprintf(part, sizeof part, "runs/%s.jsonl", s->run_id);
+    if (s->options->output && !s->record[0])
+        snprintf(s->record, sizeof s->record, "%s", s->options->output);
+    if (s->record[0])
+        return true;
+    if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
+        return true;
+    fprintf(stderr, "facts: %s: %s; give the record's file with -o FILE\n", s->record,
+            strerror(errno));
+    return false;
+}
+
+static void name_run(facts_session *s, char started[32])
+{
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(started, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    size_t n = strftime(s->run_id, sizeof s->run_id, "%Y%m%dT%H%M%S", &utc);
+    snprintf(s->run_id + n, sizeof s->run_id - n, "-%03ld-%d", now.tv_nsec / 1000000,
+             (int)getpid());
+}
+
+static void add_targets(const facts_session *s, facts_text *line)
+{
+    static const char *const kinds[] = { "gpu", "described", "cpu" };
+    facts_text_puts(line, "\"targets\":[");
+    for (size_t i = 0; i < s->targets.count; i++) {
+        const facts_target *t = &s->targets.at[i];
+        facts_text_puts(line, i ? ",{" : "{");
+        facts_text_member(line, "build", t->build.name);
+        facts_text_member(line, "device", t->device);
+        facts_text_member(line, "kind", kinds[t->kind]);
+        facts_text_member_if(line, "product", t->described.product);
+        facts_text_member_if(line, "content", t->content);
+        facts_text_member_if(line, "libraries_hash", t->libraries_hash);
+        facts_text_member_if(line, "description_hash", t->description_hash);
+        facts_text_close(line);
+    }
+    facts_text_puts(line, "],");
+}
+
+/* Each group of the suite with its reason; the text is bounded, because a record's line is. */
+static void add_groups(const facts_session *s, facts_text *line)
+{
+    const char *seen[GROUPS_MAX];
+    size_t count = 0;
+    facts_text_puts(line, "\"groups\":{");
+    for (size_t i = 0; i < s->all_count && count < GROUPS_MAX; i++) {
+        const facts_planned planned = facts_cases_at(s->cases, i);
+        bool known = !*planned.group;
+        for (size_t k = count; k > 0 && !known; k--)
+            known = strcmp(seen[k - 1], planned.group) == 0;
+        if (known)
+            continue;
+        facts_text_puts(line, count ? "," : "");
+        facts_text_json(line, planned.group, strnlen(planned.group, GROUP_TEXT_MAX));
+        facts_text_puts(line, ":");
+        facts_text_json(line, planned.why, strnlen(planned.why, GROUP_TEXT_MAX));
+        seen[count++] = planned.group;
+    }
+    facts_text_puts(line, "},");
+}
+
+static bool write_run(facts_session *s, const char *started)
+{
+    static const char *const tasks[] = { "decide", "plan", "run" };
+    facts_text line = { 0 };
+    char host[128] = "";
+    gethostname(host, sizeof host - 1);
+    facts_text_puts(&line, "{\"run\":{");
+    facts_text_member(&line, "id", s->run_id);
+    facts_text_member(&line, "facts", FACTS_VERSION);
+    facts_text_member_int(&line, "format", FACTS_RECORD_FORMAT);
+    facts_text_member(&line, "started", started);
+    facts_text_member(&line, "do", tasks[s->task]);
+    facts_text_member(&line, "guards", s->unguarded ? "off" : "on");
+    facts_text_strings(&line, "command", (const char *const *)s->call->argv, (size_t)s->call->argc);
+    facts_text_member_if(&line, "suites", s->suites);
+    facts_text_member(&line, "suite_hash", s->suite_hash);
+    facts_text_member_int(&line, "seed", s->more ? (int64_t)s->seed : 1);
+    facts_text_member(&line, "host", host);
+    facts_text_member_int(&line, "cases", (int64_t)s->all_count);
+    facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));
+    if (s->options->shards)
+        facts_text_format(&line, "\"shard\":[%d,%d],", s->options->shard, s->options->shards);
+    add_targets(s, &line);
+    add_groups(s, &line);
+    facts_text_close(&line);
+    facts_text_puts(&line, "}");
+    bool ok = facts_writer_line(s->writer, line.data, line.length);
+    facts_text_free(&line);
+    return ok;
+}
+
+/* Names the run, opens its record if it has one, and writes the first line. Returns 0, or 2 or 3
+ * with a line on stderr. */
+static int facts_session_open_record(facts_session *s)
+{
+    facts_error error = { 0 };
+    char started[32];
+    name_run(s, started);
+    if (!s->keep_record && !s->options->output && !s->record[0])
+        return FACTS_EXIT_OK;
+    if (!choose_record(s))
+        return FACTS_EXIT_ENVIRONMENT;
+    int status = 0;
+    for (size_t i = 0; i < s->targets.count; i++)
+        if (!s->targets.at[i].content[0]) /* the resumed record was read already */
+            facts_target_identify(&s->targets.at[i], s->worker);
+    if (s->options->resume && !s->more)
+        status = facts_resume_read(&s->resume, s->record, s->suite_hash, s->unguarded, &s->targets,
+                                   &error);
+    facts_open_mode mode = s->options->resume      ? FACTS_OPEN_RESUME
+                           : s->options->overwrite ? FACTS_OPEN_REPLACE
+                                                   : FACTS_OPEN_NEW;
+    if (status == 0)
+        status = facts_writer_open(&s->writer, s->record, mode, &error);
+    if (status == 0 && !write_run(s, started))
+        status = facts_fail_as(FACTS_EXIT_ENVIRONMENT, &error, "%s", facts_writer_error(s->writer));
+    if (status == 0)
+        return FACTS_EXIT_OK;
+    s->record[0] = '\0'; /* there is none */
+    return facts_complain(status, "facts: %s", error.text);
+}
+
+/* Writes the last line. A failure is noted in `counts`. */
+static void facts_session_end_record(facts_session *s)
+{
+    facts_text line = { 0 };
+    bool complete = s->counts.done == s->counts.planned && !s->counts.record_failed;
+    facts_text_puts(&line, "{\"end\":{");
+    facts_text_member(&line, "run", s->run_id);
+    facts_text_member_bool(&line, "complete", complete);
+    facts_text_member_int(&line, "rows", (int64_t)s->counts.rows);
+    facts_text_member_int(&line, "noise", (int64_t)s->counts.noise);
+    facts_text_puts(&line, "\"counts\":{");
+    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
+        if (facts_tally_of(&s->tally, v))
+            facts_text_member_int(&line, facts_verdict_name(v),
+                                  (int64_t)facts_tally_of(&s->tally, v));
+    facts_text_close(&line);
+    facts_text_puts(&line, "}}");
+    if (!facts_writer_line(s->writer, line.data, line.length) && !s->counts.record_failed) {
+        s->counts.record_failed = true;
+        snprintf(s->counts.trouble, sizeof s->counts.trouble, "%s", facts_writer_error(s->writer));
+    }
+    facts_text_free(&line);
+}
+
+/* Counts the rows of a resumed record together with those of this run. */
+
+typedef struct index_entry {
+    const char *name;
+    size_t work;
+} index_entry;
+
+typedef struct recount {
+    facts_session *session;
+    index_entry *index;
+} recount;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
+}
+
+/* A row of the record, from this run or an earlier one. */
+static bool recount_row(void *context, const facts_line *line)
+{
+    recount *r = context;
+    facts_session *s = r->session;
+    char name[FACTS_NAME_MAX], build[64], device[128];
+    if (line->kind != FACTS_LINE_ROW ||
+        !facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
+        !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
+        return true;
+    const index_entry *found =
+        bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
+    const size_t target = facts_targets_find(&s->targets, build, device);
+    if (!found || verdict == FACTS_VERDICT_COUNT || target == s->targets.count)
+        return true;
+    facts_expected_row expected = { .unexpected = false };
+    s->order.expect(s, target, found->work, verdict, line, &expected);
+    facts_tally_add(&s->tally, target, found->work, line, verdict, &expected);
+    return true;
+}
+
+/* After --resume the tally is of the whole record, not only of this run. False: errno has the
+ * reason. */
+static bool facts_session_recount(facts_session *s)
+{
+    recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
+    facts_tally_free(&s->tally);
+    facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count);
+    for (size_t i = 0; i < s->work_count; i++)
+        r.index[i] = (index_entry){ s->work[i].name, i };
+    qsort(r.index, s->work_count, sizeof *r.index, by_name);
+    const bool read = facts_resume_rows(s->resume, recount_row, &r);
+    free(r.index);
+    return read;
+}
+
+/* Adds work while a session runs. */
+
+/* Makes room after the last. */
+static void append(facts_session *s)
+{
+    s->work = facts_grow(s->work, s->work_count, sizeof *s->work);
+    if (s->tally.cells)
+        facts_tally_grow(&s->tally, s->work, s->work_count + 1);
+    s->work[s->work_count++].name = NULL;
+    s->order.work = s->work;
+    s->order.work_count = s->work_count;
+}
+
+/* Cases that are added together are asked in the order of their places. */
+static size_t take_lowest(facts_session *s)
+{
+    size_t lowest = 0;
+    for (size_t i = 1; i < s->vacant_count; i++)
+        if (s->vacant[i] < s->vacant[lowest])
+            lowest = i;
+    size_t place = s->vacant[lowest];
+    s->vacant[lowest] = s->vacant[--s->vacant_count];
+    return place;
+}
+
+size_t facts_session_add(facts_session *s, const facts_work *work)
+{
+    char *name = strdup(work->name); /* `work` may be in the list that grows */
+    if (!s->vacant_count)
+        append(s);
+    size_t place = s->vacant_count ? take_lowest(s) : s->work_count - 1;
+    s->work[place] = *work;
+    s->work[place].name = name;
+    return place;
+}
+
+/* Frees the place of this work, all of whose rows are written (on_free). */
+static void facts_session_vacate(facts_session *s, size_t work)
+{
+    facts_tally_retire(&s->tally, work);
+    free((char *)s->work[work].name);
+    s->work[work].name = NULL;
+    s->vacant = facts_grow(s->vacant, s->vacant_count, sizeof *s->vacant);
+    s->vacant[s->vacant_count++] = work;
+}
 
 bool facts_suite_dir(char out[FACTS_PATH])
 {

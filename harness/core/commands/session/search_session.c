@@ -1,6 +1,5 @@
 #include "search_session.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,11 +4,9 @@
 #define FACTS_SESSION_H
 
 #include "commands/options/options.h"
-#include "complain.h"
 #include "expected.h"
 #include "inputs.h"
 #include "known/callers.h"
-#include "progress.h"
 #include "suites/planned_cases.h"
 #include "supervisor/order.h"
 #include "tally.h"
@@ -78,8 +76,6 @@ int facts_session_targets(facts_session *session, const char *cudnn, const char 
 /* Adds one case to a session with `more`. Copies `work` and its name, but not the group. Returns
  * its place. */
 size_t facts_session_add(facts_session *session, const facts_work *work);
-/* Frees the place of this work, all of whose rows are written (on_free). */
-void facts_session_vacate(facts_session *session, size_t work);
 /* Opens the record, runs, closes the record and counts. Returns 0, or 2 or 3 if the run could not
  * start. */
 int facts_session_run(facts_session *session);

@@ -1,7 +1,7 @@
 /* Where the elements of a case lie: the rows, pages and tiles of a call, and the places of a
  * tensor's elements, ragged or not. They depend on the case alone. Pure. */
-#ifndef FACTS_LAYOUT_H
-#define FACTS_LAYOUT_H
+#ifndef FACTS_PLACES_H
+#define FACTS_PLACES_H
 
 #include "problem/case_problem.h"
 

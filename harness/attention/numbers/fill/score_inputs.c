@@ -1,10 +1,10 @@
-#include "scores.h"
+#include "score_inputs.h"
 
 #include <math.h>
 
 #include "fattn/score_mod.h"
-#include "layout.h"
 #include "numbers/dtype.h"
+#include "places.h"
 
 /* Outputs of ordinary values are then near what their type holds. */
 #define TIGHTER 100.0

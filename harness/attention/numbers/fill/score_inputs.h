@@ -1,7 +1,7 @@
 /* What a score is made of: the scalar inputs, as the fp32 numbers that the engine gets
  * (docs/numerics.md, section 4), the keys that a row reads, and the named modifications. */
-#ifndef FACTS_SCORES_H
-#define FACTS_SCORES_H
+#ifndef FACTS_SCORE_INPUTS_H
+#define FACTS_SCORE_INPUTS_H
 
 #include <fref/fref.h>
 
