@@ -12,15 +12,6 @@
 /* Lengths of one side: "256+0x3". Returns how many, 0 when the text is none or has more than `most`. */
 size_t facts_lengths_read(facts_span text, int32_t *out, size_t most);
 
-bool facts_lengths_canonical(const facts_key_row *row, facts_span value, char *out,
-                             facts_value_fault *fault);
-bool facts_knobs_canonical(const facts_key_row *row, facts_span value, char *out,
-                           facts_value_fault *fault);
-bool facts_layout_canonical(const facts_key_row *row, facts_span value, char *out,
-                            facts_value_fault *fault);
-bool facts_stride_canonical(const facts_key_row *row, facts_span value, char *out,
-                            facts_value_fault *fault);
-
 /* The forms of `stride=`, read into numbers. A plain value; the canonical text is written from it.
  *
  *   gap:q.s.4+k.h.8   that many elements after each index of that tensor and dimension; plain gap:N after each token of Q, K, V, O

@@ -62,8 +62,8 @@ bool facts_layout_write(facts_span q, facts_span kv, char out[24])
     return true;
 }
 
-bool facts_layout_canonical(const facts_key_row *row, facts_span text, char *out,
-                            facts_value_fault *fault)
+static bool facts_layout_canonical(const facts_key_row *row, facts_span text, char *out,
+                                   facts_value_fault *fault)
 {
     (void)row, (void)fault;
     facts_layout layout;
@@ -128,8 +128,8 @@ static bool lengths_write(char *out, size_t *used, const int32_t *lengths, size_
     return true;
 }
 
-bool facts_lengths_canonical(const facts_key_row *row, facts_span value, char *out,
-                             facts_value_fault *fault)
+static bool facts_lengths_canonical(const facts_key_row *row, facts_span value, char *out,
+                                    facts_value_fault *fault)
 {
     int32_t side[2][FACTS_MAX_LENGTHS];
     facts_span rest = value;
@@ -159,8 +159,8 @@ bool facts_lengths_canonical(const facts_key_row *row, facts_span value, char *o
 
 #define MOST_KNOBS 24
 
-bool facts_knobs_canonical(const facts_key_row *row, facts_span value, char *out,
-                           facts_value_fault *fault)
+static bool facts_knobs_canonical(const facts_key_row *row, facts_span value, char *out,
+                                  facts_value_fault *fault)
 {
     (void)row;
     facts_span name[MOST_KNOBS];
@@ -420,8 +420,8 @@ static void put_tensor(writer *w, form f, const facts_stride *stride, int t)
     }
 }
 
-bool facts_stride_canonical(const facts_key_row *row, facts_span text, char *out,
-                            facts_value_fault *fault)
+static bool facts_stride_canonical(const facts_key_row *row, facts_span text, char *out,
+                                   facts_value_fault *fault)
 {
     (void)row;
     facts_stride stride;

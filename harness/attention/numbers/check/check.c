@@ -195,58 +195,6 @@ static const facts_check_rule nonfinite = {
     .runs = nonfinite_runs, .put = nonfinite_write, .hold = nonfinite_hold, .records = true
 };
 
-/* ---- the checks */
-
-static const facts_check_rule *rule_of(facts_check check)
-{
-    static const facts_check_rule *const rules[FACTS_CHECKS] = {
-        [FACTS_CHECK_KEEP] = &facts_probe_keep,
-        [FACTS_CHECK_NONFINITE] = &nonfinite,
-        [FACTS_CHECK_IDENTITIES] = &facts_identities,
-    };
-    return rules[check];
-}
-
-int facts_check_runs(const facts_problem *base)
-{
-    const facts_check_rule *rule = rule_of(base->check);
-    return !rule ? 0 : rule->runs ? rule->runs(base) : 1;
-}
-
-bool facts_check_only_records(const facts_problem *base)
-{
-    const facts_check_rule *rule = rule_of(base->check);
-    return rule && rule->records;
-}
-
-void facts_check_ask(facts_problem *out, const facts_problem *base)
-{
-    *out = *base;
-    out->check = FACTS_CHECK_NONE;
-    out->exec = FACTS_EXEC_EAGER;
-    out->repeat = 1;
-    out->own_forward = false;
-}
-
-void facts_check_write(const facts_view *run, facts_check check, int number)
-{
-    rule_of(check)->put(run, number);
-}
-
-void facts_check_give(const facts_view *run, const facts_view *base)
-{
-    static const facts_tensor_id given[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
-    for (int i = 0; i < 2 && facts_check_only_records(base->problem); i++)
-        for (facts_walk w = facts_walk_of(run->problem->tensor[given[i]].dim); facts_walk_on(&w);)
-            facts_view_put(run, given[i], w.at, facts_view_get(base, given[i], w.at));
-}
-
-void facts_check_hold(facts_held *out, const facts_view *base, const facts_view run[])
-{
-    *out = (facts_held){ .law = "" };
-    rule_of(base->problem->check)->hold(out, base, run);
-}
-
 /* Sums that must agree whatever P is: in O(s d), without a reference, at any size. docs/numerics.md
  * section 7 derives each.
  *
@@ -494,4 +442,56 @@ static void identities_hold(facts_held *out, const facts_view *base, const facts
         hold_i2(out, run);
 }
 
-const facts_check_rule facts_identities = { .put = identities_write, .hold = identities_hold };
+static const facts_check_rule identities = { .put = identities_write, .hold = identities_hold };
+
+/* ---- the checks */
+
+static const facts_check_rule *rule_of(facts_check check)
+{
+    static const facts_check_rule *const rules[FACTS_CHECKS] = {
+        [FACTS_CHECK_KEEP] = &facts_probe_keep,
+        [FACTS_CHECK_NONFINITE] = &nonfinite,
+        [FACTS_CHECK_IDENTITIES] = &identities,
+    };
+    return rules[check];
+}
+
+int facts_check_runs(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base->check);
+    return !rule ? 0 : rule->runs ? rule->runs(base) : 1;
+}
+
+bool facts_check_only_records(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base->check);
+    return rule && rule->records;
+}
+
+void facts_check_ask(facts_problem *out, const facts_problem *base)
+{
+    *out = *base;
+    out->check = FACTS_CHECK_NONE;
+    out->exec = FACTS_EXEC_EAGER;
+    out->repeat = 1;
+    out->own_forward = false;
+}
+
+void facts_check_write(const facts_view *run, facts_check check, int number)
+{
+    rule_of(check)->put(run, number);
+}
+
+void facts_check_give(const facts_view *run, const facts_view *base)
+{
+    static const facts_tensor_id given[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
+    for (int i = 0; i < 2 && facts_check_only_records(base->problem); i++)
+        for (facts_walk w = facts_walk_of(run->problem->tensor[given[i]].dim); facts_walk_on(&w);)
+            facts_view_put(run, given[i], w.at, facts_view_get(base, given[i], w.at));
+}
+
+void facts_check_hold(facts_held *out, const facts_view *base, const facts_view run[])
+{
+    *out = (facts_held){ .law = "" };
+    rule_of(base->problem->check)->hold(out, base, run);
+}

@@ -84,6 +84,6 @@ typedef struct facts_check_rule {
     bool records; /* facts_check_only_records; a backward gets the base's O and Stats */
 } facts_check_rule;
 
-extern const facts_check_rule facts_probe_keep, facts_identities;
+extern const facts_check_rule facts_probe_keep;
 
 #endif
