@@ -45,8 +45,8 @@ find_browser() {
 write_ctest() {
     local preset part
     {
-        for part in 1 2; do
-            printf 'add_test(clang-tidy-%s bash "%s" "%s" %s/2)\n' "$part" "$home/ci/tidy.sh" "$release" "$part"
+        for part in 1 2 3; do
+            printf 'add_test(clang-tidy-%s bash "%s" "%s" %s/3)\n' "$part" "$home/ci/tidy.sh" "$release" "$part"
             printf 'set_tests_properties(clang-tidy-%s PROPERTIES LABELS tidy COST 60 TIMEOUT 600)\n' "$part"
         done
         for preset in "${broken[@]}"; do
