@@ -179,6 +179,11 @@ class Layouts(OneFolder):
         place.symlink_to(self.outside / "build")
         self.before = self.tree()
         self.ask(*remove)
+        self.ask("cudnn", "remove", "--all", status=0)
+        place.unlink()
+        self.build()
+        self.ask("cudnn", "remove", "--all", status=0)
+        self.assertFalse(place.exists())
 
     def test_the_installer_writes_into_no_foreign_folder(self):
         install = ("cudnn", "install", "9.20.0")

@@ -34,10 +34,6 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
  * nearest); 3: no network or no Python. */
 int facts_index_find(facts_build *out, const char *word, facts_error *message);
 
-/* Calls `each` for every path below `folder` that fits the pattern ("*" and "?" in names), sorted
- * by name. `trouble` names an existing folder that could not be listed. */
-void facts_find_paths(const char *folder, const char *pattern,
-                      void (*each)(void *to, const char *path), void *to, facts_error *trouble);
 /* Does errno say that a file is absent or not ours to read? Any other errno is a failure. */
 bool facts_is_absent(int error);
 

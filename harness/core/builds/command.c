@@ -23,7 +23,8 @@ static const char HELP[] =
     "                                       package index (--pinned-only refuses it)\n"
     "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without VERSION all "
     "that are missing\n"
-    "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache\n"
+    "       facts cudnn remove VERSION...   removes builds that FACTS installed from the cache;\n"
+    "                                       --all removes all of them\n"
     "       facts cudnn path VERSION        prints the folder with libcudnn.so.9\n"
     "       facts cudnn find [--install [--pinned-only]] VERSION\n"
     "                                       for scripts: name, version and folder of each build\n"
@@ -205,17 +206,20 @@ static int remove_builds(int argc, char **argv)
     facts_error message = { 0 };
     int status = complain(facts_builds_discover(&found, &message), &message);
     for (int a = 0; a < argc && status == 0; a++) {
+        const bool all = strcmp(argv[a], "--all") == 0;
         int removed = 0;
         for (size_t i = 0; i < found.count && status == 0; i++) {
             const facts_build *b = &found.at[i];
             if (b->origin != FACTS_ORIGIN_CACHE ||
-                (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 &&
+                (!all && strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 &&
                  strcmp(b->full_version, argv[a]) != 0))
                 continue;
             status = remove_build(b);
+            if (all && status == 2) /* a link: said, and left */
+                status = 0;
             removed++;
         }
-        if (removed == 0) {
+        if (removed == 0 && !all) {
             facts_print_line(stderr,
                              "facts cudnn: %s: not in the cache; FACTS removes only builds that it "
                              "installed; see ./facts cudnn list",

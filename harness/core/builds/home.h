@@ -36,4 +36,9 @@ bool facts_join(char out[FACTS_PATH], const char *folder, const char *name);
  * why. */
 bool facts_make_folders(char *path);
 
+/* Calls `each` for every path below `folder` that fits the pattern ("*" and "?" in names), sorted
+ * by name. `trouble` names an existing folder that could not be listed. */
+void facts_find_paths(const char *folder, const char *pattern,
+                      void (*each)(void *to, const char *path), void *to, facts_error *trouble);
+
 #endif

@@ -7,6 +7,7 @@ import resource
 import shlex
 import signal
 import subprocess
+import time
 
 import e2e
 
@@ -482,6 +483,17 @@ class BadInput(Commands):
         self.assertEqual(len(after.rows), len(after.by("case", "config")))
         names = {row["case"] for row in after.rows}
         self.assertEqual(names, set(facts("list", MANY).out.splitlines()))
+
+    def test_a_record_that_nobody_named_stays_for_30_days(self):
+        runs = self.path("facts/runs")
+        os.makedirs(runs)
+        for name, days in (("old.jsonl", 31), ("new.jsonl", 29), ("old.txt", 31)):
+            with open(os.path.join(runs, name), "w", encoding="utf-8"):
+                pass
+            os.utime(os.path.join(runs, name), (time.time() - days * 86400,) * 2)
+        self.right("run 'pass=fwd s=16' --device cpu", XDG_CACHE_HOME=self.path(""))
+        found = os.listdir(runs)
+        self.assertEqual((len(found), "old.jsonl" in found), (3, False), found)
 
     def test_a_gpu_that_is_not_here_is_inconclusive_and_3(self):
         if os.path.exists("/dev/nvidia0"):

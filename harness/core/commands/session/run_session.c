@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -16,6 +17,24 @@
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400
 
+#define DAYS_KEPT 30.0 /* of a record that nobody named */
+
+static void forget_if_old(void *now, const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+        difftime(*(const time_t *)now, info.st_mtime) > DAYS_KEPT * 86400.0)
+        (void)unlink(path);
+}
+
+static void forget_old_records(void)
+{
+    char folder[FACTS_PATH];
+    time_t now = time(NULL);
+    if (facts_cache_path("runs", folder))
+        facts_find_paths(folder, "*.jsonl", forget_if_old, &now, NULL);
+}
+
 static bool choose_record(facts_session *s)
 {
     char part[80];
@@ -24,8 +43,10 @@ static bool choose_record(facts_session *s)
         snprintf(s->record, sizeof s->record, "%s", s->options->output);
     if (s->record[0])
         return true;
-    if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
+    if (facts_cache_path(part, s->record) && facts_make_folders(s->record)) {
+        forget_old_records();
         return true;
+    }
     fprintf(stderr, "facts: %s: %s; give the record's file with -o FILE\n", s->record,
             strerror(errno));
     return false;
