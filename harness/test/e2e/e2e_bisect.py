@@ -75,10 +75,7 @@ class Bisect(Versions):
 
     def test_without_versions_those_between_two_answers_are_installed_or_a_gap(self):
         cache = self.path("two")
-        os.makedirs(os.path.join(cache, "facts/cudnn"))
-        for name in e2e.CI_BUILDS:
-            folder = os.path.dirname(e2e.need(name).dir)
-            os.symlink(folder, os.path.join(cache, "facts/cudnn", name))
+        e2e.needs.place(cache, *e2e.CI_BUILDS)
         offline = {"PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
         done = e2e.facts("bisect", LOST, XDG_CACHE_HOME=cache, **offline)
         self.assertStatus(done, 4)
