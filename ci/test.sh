@@ -102,7 +102,7 @@ All tests of FACTS. They need no GPU. The first time, packages (Debian, PyPI) an
        -L LABEL                      by label: unit, e2e, reports, ci, quick
 
 One program has the tests of a folder: build/release/bin/harness_case --filter 'pattern/*' runs one suite of it.
-On two idle cores all tests take about 15 minutes from a built tree, and 19 from a clean clone. The last lines say how long it took.
+On two idle cores all tests take about 6 minutes from a built tree, and 10 from a clean clone. The last lines say how long it took.
 END
 }
 

@@ -215,7 +215,7 @@ static int remove_builds(int argc, char **argv)
                  strcmp(b->full_version, argv[a]) != 0))
                 continue;
             status = remove_build(b);
-            if (all && status == 2) /* a link: said, and left */
+            if (all && status == 2) /* a link: reported, and left */
                 status = 0;
             removed++;
         }
