@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Optional, Union
 
 from . import abi
-from .library import Error, call, library, shared, text
+from .library import Error, call, library, refuse, shared, text
 
 
 def description(name: str) -> pathlib.Path:
@@ -33,8 +33,9 @@ class Context:
     """One cuDNN on one device (fattn_context_create).
 
     device     "cpu"; the number of a GPU; a description of a GPU, by path or name: it decides and compiles, and runs nothing
-    cudnn_dir  folder of libcudnn.so.9, as `facts cudnn path 9.27.0` prints it; None: the cuDNN that this process has mapped already, PyTorch's for example
-    nvrtc      path of libnvrtc.so.N, which cuDNN below 9.21 needs
+    cudnn_dir  folder of libcudnn.so.9, as `facts cudnn path 9.27.0` prints it; None: the cuDNN that this process has mapped already, PyTorch's for example.
+    cudnn      A version ("9.27.0") or a build's name, instead of cudnn_dir. The program facts finds it, and installs it if it is not here.
+    nvrtc      Path of libnvrtc.so.N, which cuDNN below 9.21 needs. With cudnn, facts finds that too.
     driver     path of libcuda.so.1; None: the system's, and for a described device the driver without a device
     threads    of the cpu backend; 0: all
 
@@ -49,6 +50,7 @@ class Context:
         device: Union[str, int] = "cpu",
         cudnn_dir: Optional[str] = None,
         *,
+        cudnn: Optional[str] = None,
         nvrtc: Optional[str] = None,
         driver: Optional[str] = None,
         threads: int = 0,
@@ -59,6 +61,11 @@ class Context:
             device_kind=abi.CONSTANTS[f"FATTN_DEVICE_{kind}"],
             threads=threads,
         )
+        if cudnn is not None:
+            if cudnn_dir is not None:
+                refuse(f"cudnn={cudnn!r} and cudnn_dir={cudnn_dir!r}: give one of them")
+            cudnn_dir, found = _build(cudnn)
+            nvrtc = nvrtc or found
         if isinstance(device, int):
             options.ordinal = device
         elif kind == "DESCRIBED":
@@ -110,6 +117,17 @@ class Context:
         if not version:
             return "<fattn.Context cpu>"
         return f"<fattn.Context {self.device}: {self.info['device_name']}, sm_{self.info['sm']}, cuDNN {version // 10000}.{version // 100 % 100}.{version % 100}>"
+
+
+def _build(version: str) -> tuple[str, Optional[str]]:
+    """The folder of a build, and the NVRTC that it needs."""
+    from .case import facts  # it needs problems, which need this module
+
+    status, said, why = facts("cudnn", "install", version)
+    if status != 0 or not said.strip():
+        raise Error("environment", why or f"cudnn={version!r}: facts names no build")
+    _, folder, nvrtc = said.splitlines()[-1].split("\t")
+    return folder, nvrtc if nvrtc.startswith("/") else None
 
 
 def _null_driver() -> Optional[str]:

@@ -184,7 +184,8 @@ class Decisions(unittest.TestCase):
         cudnn = needs.need(needs.NEW).dir
         program = f"""if True:
             import fattn
-            context = fattn.Context("h100-sxm", {cudnn!r})
+            context = fattn.Context("h100-sxm", cudnn={needs.NEW!r})
+            assert any(path.startswith({cudnn!r}) for path in context.libraries())
             ask = dict(dtype="bf16", batch=2, heads_q=4, seq_q=256, seq_kv=256, dim_qk=128)
             print(fattn.decide(fattn.Problem(**ask), context=context))
             no = fattn.decide(fattn.Problem(**{{**ask, "dim_qk": 100}}), context=context)
