@@ -38,7 +38,7 @@ def read(path):
 
 def pinned(name, path):
     """The version of a Python package that a list of ours pins."""
-    return re.search(rf"^{name}==(\S+)", read(path), re.M)[1]
+    return re.search(rf"(?im)^{name}==(\S+)", read(path))[1]
 
 
 def debian_version(folder, package):

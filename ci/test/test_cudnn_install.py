@@ -240,10 +240,7 @@ class Tool(Folder):
         "nvidia-cuda-nvcc": ("bin/nvcc", "bin/nvcc.profile", "bin/ptxas", "bin/fatbinary"),
         "nvidia-nvvm": ("nvvm/bin/cicc", "nvvm/libdevice/libdevice.10.bc"),
         "nvidia-cuda-crt": ("include/crt/host_config.h",),
-        "nvidia-cuda-runtime": (
-            "include/cuda_fp16.h",
-            "include/cooperative_groups/details/sync.h",
-        ),
+        "nvidia-cuda-runtime": ("include/cuda_fp16.h", "include/cooperative_groups/details/sync.h"),
     }
     NOT_NEEDED = ("bin/nvlink", "lib/libnvvm.so.4", "lib/libcudart.so.13")
 

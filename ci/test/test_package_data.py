@@ -56,5 +56,23 @@ class Needs(unittest.TestCase):
         self.assertEqual({"machine", "cudnn", "python", "reports", "driver"} - set(lines), set())
 
 
+class Pins(unittest.TestCase):
+    def test_lists_pin_what_they_ask_for_and_readme_names_the_pythons(self):
+        pythons = re.search(r"^pythons=\((.*)\)", (HOME / "ci/pins.sh").read_text(), re.M)[
+            1
+        ].split()
+        said = f"Python {pythons[0]} to {pythons[-1]}"
+        for page in ("README.md", "docs/install.md"):
+            self.assertIn(said, (HOME / page).read_text())
+        for path in (HOME / "ci").glob("**/requirements*.txt"):
+            text = path.read_text()
+            pinned = re.findall(
+                r"^(\S+)==.*\\((?:\n    --hash=sha256:\w{64}(?: \\)?)+)", text, re.M
+            )
+            self.assertEqual(len(pinned), len(re.findall(r"(?m)^\S+==", text)), path)
+            asked = set(re.findall(r"^#: ([\w-]+)", text, re.M))
+            self.assertTrue(asked and asked <= {name for name, _ in pinned}, path)
+
+
 if __name__ == "__main__":
     unittest.main()

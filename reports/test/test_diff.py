@@ -525,10 +525,7 @@ class Separating(Case):
 
     def test_numbers_are_cut_where_they_are_round_and_residues_are_found(self):
         names = [f"pass=fwd dtype=bf16 s={s} d=64" for s in range(64, 1025, 32)]
-        for bad, where in (
-            (lambda s: s > 512, "s.q>512"),
-            (lambda s: s % 128 == 64, "s.q%128=64"),
-        ):
+        for bad, where in ((lambda s: s > 512, "s.q>512"), (lambda s: s % 128 == 64, "s.q%128=64")):
             found = self.lost(lambda n: bad(int(n.split(" s=")[1].split()[0])), names)
             self.assertEqual(found.groups[0].where.replace("s.kv", "s.q"), where)
 

@@ -1,8 +1,8 @@
 """A program with types passes a type checker, and runs: fattn has `py.typed`."""
 
+import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,7 +50,14 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("right", PROGRAM), ("wrong", wrong)):
                 pathlib.Path(folder, f"{name}.py").write_text(text)
-            command = ["mypy", "--follow-imports=silent", "--cache-dir", folder]
+            command = [
+                sys.executable,
+                "-m",
+                "mypy",
+                "--follow-imports=silent",
+                "--cache-dir",
+                folder,
+            ]
             command += ["right.py", "wrong.py"]
             environment = {**os.environ, "MYPYPATH": str(HOME / "lib/python")}
             done = subprocess.run(
@@ -67,7 +74,7 @@ class Types(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not shutil.which("mypy"):
+    if not importlib.util.find_spec("mypy"):
         print("[SKIP] test_types: mypy is not installed")
         sys.exit(0)
     unittest.main()
