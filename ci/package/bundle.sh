@@ -122,18 +122,20 @@ bundle_tests() {
 }
 
 make_bundle() {
-    local out= spec= tests= oldest=2.28 other= level=-1 stage tree glibc foreign
+    local usage="usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests] [--no-kernels]"
+    local out= spec= tests= partial= oldest=2.28 other= level=-1 stage tree glibc foreign
     while [[ $# -gt 0 ]]; do
         case $1 in
         -o) out=${2-}; shift 2 || die 2 "-o needs a file" ;;
         --glibc) oldest=${2-}; shift 2 || die 2 "--glibc needs a version: 2.28" ;;
         --machine) other=${2-}; shift 2 || die 2 "--machine needs a name: aarch64" ;;
         --cudnn) spec=${2-}; shift 2 || die 2 "--cudnn needs versions" ;;
+        --no-kernels) partial=--no-kernels; shift ;; # those that the build has
         --tests) tests=1; level=-6; shift ;; # every program holds the kernels: a window that reaches from one to the next
-        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]" ;;
+        *) die 2 "bundle: $1: not understood; $usage" ;;
         esac
     done
-    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--machine aarch64] [--glibc 2.28|native] [--cudnn V,V] [--tests]"
+    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "$usage"
     [[ $oldest != native ]] || oldest=
     [[ -z $oldest || $oldest =~ ^2\.[0-9]+$ ]] || die 2 "--glibc $oldest: not a version of glibc: 2.28"
     [[ -d $(dirname -- "$out") && -w $(dirname -- "$out") ]] || die 3 "$(dirname -- "$out"): no such folder, or not writable"
@@ -141,8 +143,9 @@ make_bundle() {
         [[ $other == aarch64 ]] || die 2 "--machine $other: aarch64 is the other one"
         [[ -z $tests$spec ]] || die 2 "--tests and --cudnn are for this machine; on the other one: facts cudnn install"
         release=$build/aarch64
-        step "building for aarch64" bash "$home/ci/package/cross.sh" "$release"
+        step "building for aarch64" bash "$home/ci/package/cross.sh" "$release" $partial
     fi
+    [[ -n $partial ]] || all_kernels "$release" || die 3 "not packed"
     [[ -z $tests ]] || oldest= # the tests themselves run with this machine's glibc and newer alone
     stage=$(mktemp -d "$build/bundle.XXXXXX")
     # shellcheck disable=SC2064

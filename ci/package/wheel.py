@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Packs a release build into a wheel: `facts` with what it needs (the tree of ./facts bundle), libfattn.so and the Python module.
 
-usage: ci/package/wheel.py -o FOLDER [--build build/release] [--glibc 2.28|native]
+usage: ci/package/wheel.py -o FOLDER [--build build/release] [--glibc 2.28|native] [--no-kernels]
 
 Prints the path of the wheel, facts_cudnn-VERSION-py3-none-manylinux_2_28_x86_64.whl. Everything is linked again for that glibc; `native` packs it as it was
-linked. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
+linked. The build gets the kernels of all GPUs; with --no-kernels it keeps those that it has. The same commit and build give the same bytes: times are SOURCE_DATE_EPOCH, or else the commit's date.
 cuDNN is not in the wheel: `facts cudnn install` gets it from the package index. Exit: 0 written, 3 the build failed or cannot be moved.
 """
 
@@ -87,7 +87,7 @@ Root-Is-Purelib: false
 Tag: {tag}
 """
 # The functions of ci/package/bundle.sh: only that file lists the contents of a bundle.
-BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/package/bundle.sh"; shift 4; "$@"'
+BUNDLE = 'set -euo pipefail; home=$1 release=$2 venv=$3 tree=$4; . "$home/ci/package/kernels.sh"; . "$home/ci/package/bundle.sh"; shift 4; "$@"'
 
 
 def fail(text):
@@ -103,17 +103,22 @@ def run(*command):
     return done.stdout.strip()
 
 
-def stage(build, at, glibc):
+def stage(build, at, glibc, kernels):
     """The wheel's files as a folder. Returns the platform that they need: "manylinux_2_28_x86_64"."""
     if not (build / "CMakeCache.txt").exists():
         fail(f"{build} is no build folder; run ./facts setup once")
-    targets = "facts facts-worker facts-self nullcuda fattn_shared"
-    run("cmake", "--build", build, "--target", *targets.split())
     tree = at / NAME / "tree"
     tree.mkdir(parents=True)
 
     def bundle(*step):
         return run("bash", "-c", BUNDLE, "bundle", HOME, build, HOME / "build/venv", tree, *step)
+
+    if kernels:
+        run("cmake", build, *bundle("eval", 'kernel_options "$package_archs"').splitlines())
+    targets = "facts facts-worker facts-self nullcuda fattn_shared"
+    run("cmake", "--build", build, "--target", *targets.split())
+    if kernels:
+        bundle("all_kernels", build)
 
     bundle("bundle_programs", tree, glibc)
     bundle("bundle_reports", tree)
@@ -189,6 +194,7 @@ def main():
     release = HOME / "build/release"
     parser.add_argument("--build", type=pathlib.Path, default=release, metavar="FOLDER")
     parser.add_argument("--glibc", default="2.28", metavar="X.Y")
+    parser.add_argument("--no-kernels", action="store_true")
     given = parser.parse_args()
     lists = (HOME / "CMakeLists.txt").read_text()
     version = re.search(r"^project\(facts VERSION ([0-9.]+)", lists, re.M)[1]
@@ -196,7 +202,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         at = pathlib.Path(folder)
         build, glibc = given.build.resolve(), "" if given.glibc == "native" else given.glibc
-        platform = stage(build, at, glibc)
+        platform = stage(build, at, glibc, not given.no_kernels)
         openmp = pathlib.Path("/")
         if glibc:
             openmp = build.parent / f"openmp-{platform.split('_', 3)[3]}"

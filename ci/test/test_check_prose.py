@@ -1,5 +1,6 @@
 """Pages, help and messages keep to the rules of plain English that a script can check."""
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -43,31 +44,14 @@ class Prose(unittest.TestCase):
             self.assertEqual(found(text), [], text)
 
     def test_each_banned_word_is_found_in_each_kind_of_file(self):
-        texts = (
-            "It is due.",
-            "The court.",
-            "It tells.",
-            "It said so.",
-            "A stretch.",
-            "The hunt.",
-            "A manner.",
-            "It is lent.",
-            "The truth.",
-            "Graver.",
-            "It was late through us.",
-            "Packed sequences.",
-            "Grouped heads.",
-            "When we were late.",
-            "A fault of somebody else's.",
-            "It is asked of it.",
-            "The judge.",
-            "It is mended.",
-            "All but for one.",
-            "The end of it all.",
-            "Which of it.",
-            "It is made anew.",
-            "The same holds.",
+        sentences = (
+            "It is due. The court. It tells. It said so. A stretch. The hunt. A manner. "
+            "It is lent. The truth. Graver. It was late through us. Packed sequences. "
+            "Grouped heads. When we were late. A fault of somebody else's. It is asked of it. "
+            "The judge. It is mended. All but for one. The end of it all. Which of it. "
+            "It is made anew. The same holds."
         )
+        texts = re.findall(r"[^.]+\.", sentences)
         self.assertEqual(len(texts), len(check_prose.BANNED))
         for text, pattern in zip(texts, check_prose.BANNED):
             self.assertRegex(text.lower(), pattern)

@@ -45,6 +45,20 @@ class Sbom(Folder):
         self.assertEqual((done.returncode, "libsecret.a" in done.stderr), (3, True), done.stderr)
 
 
+class Kernels(Folder):
+    def test_a_package_without_kernels_for_every_gpu_is_refused(self):
+        script = f'home={HOME}; . "$home/ci/package/kernels.sh"; all_kernels "{self.at}"'
+        for archs, status in (("80", 3), ("80 sm_86 sm_89 sm_90 sm_100 sm_120", 0)):
+            text = (
+                f'const gpu_image image = {{ data, 9, "nvcc 13.0.88: sm_{archs} compute_80" }};\n'
+            )
+            self.put("lib/math_image.c", text)
+            done = start("bash", "-c", script)
+            self.assertEqual(
+                (done.returncode, "give --no-kernels" in done.stderr), (status, status > 0)
+            )
+
+
 class Needs(unittest.TestCase):
     def test_doctor_prints_the_glibc_that_the_programs_ask_for(self):
         asked = run("readelf -VW", BUILD / "bin/facts", BUILD / "bin/facts-worker")

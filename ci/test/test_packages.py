@@ -18,6 +18,7 @@ from scripts import HOME
 
 KEPT = HOME / "build"
 PACKAGE = HOME / "ci/package"
+KERNELS = r"math +ok .*: sm_80 sm_86 sm_89 sm_90 sm_100 sm_120 compute_80"
 CUDNN = "9.27.0-jit-cu13"
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/pip.conf")
 PIP = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:")
@@ -134,15 +135,17 @@ class Packages(unittest.TestCase):
                 install
                 + module
                 + f"facts cudnn install {CUDNN}; facts matrix --cudnn {CUDNN} --device h100-sxm; "
-                "test -s facts-report/index.html; facts doctor --bundle",
+                "test -s facts-report/index.html; facts doctor --bundle; facts doctor",
                 self.wheels,
             )
+            self.assertRegex(said, KERNELS)
             self.assertIn(f"2.28 or newer; here: {glibc}", said)
 
     def test_the_bundle_lists_its_contents(self):
         run(HOME / "facts", "bundle", "-o", self.at / "facts.tar.xz")
         run("tar -C", self.at, "-xf", self.at / "facts.tar.xz")
         self.check_list(self.at / "facts/facts.spdx.json")
+        self.assertRegex(run(self.at / "facts/facts", "doctor"), KERNELS)
 
     def test_aarch64_under_an_emulator(self):
         build = KEPT / "aarch64"
@@ -165,6 +168,7 @@ class Packages(unittest.TestCase):
             return emulated(sysroot, tree / "bin/facts", *words, FACTS_WORKER=str(worker))
 
         self.assertIn("aarch64 Linux", facts("doctor", "--bundle"))
+        self.assertRegex(facts("doctor"), KERNELS)
         self.assertGreater(len(facts("list", "smoke").splitlines()), 250)
         self.assertRegex(
             facts("run", "smoke", "--device", "cpu", "-o", self.at / "cpu.jsonl"),

@@ -31,7 +31,7 @@ class Wheel(OneFolder):
     def made(cls, name, **environment):
         """As it was linked; from another folder, under another umask: neither may show."""
         script, umask = HOME / "ci/package/wheel.py", 0o077 if environment else -1
-        words = ("-o", cls.at / name, "--build", BUILD, "--glibc", "native")
+        words = ("-o", cls.at / name, "--build", BUILD, "--glibc", "native", "--no-kernels")
         said = run(sys.executable, script, *words, cwd=cls.at, umask=umask, add=environment)
         return pathlib.Path(said.strip())
 
@@ -79,6 +79,7 @@ class Wheel(OneFolder):
     def test_it_runs(self):
         for command in (("facts",), ("python", "-m", "facts_cudnn"), ("facts-cudnn",)):
             self.assertIn(VERSION, self.installed(*command, "--version"))
+        self.assertRegex(self.installed("facts", "doctor"), r"(?m)^ *math +ok ")
         words = ("--device", "cpu", "--where", "s=128 & dtype=f16", "-o", "cpu.jsonl")
         self.assertRegex(self.installed("facts", "run", "smoke", *words), r"cpu +pass 4\n")
         words = ("--cudnn", needs.need(needs.NEW).dir, "--device", "h100-sxm", "-o", "r.jsonl")
