@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# fresh.sh COMMAND...: a minimal Debian 12 in a folder, a clone of the last commit in it, and there the commands, one after the other, until one fails.
+# fresh.sh COMMAND...: a minimal Debian in a folder, a clone of the last commit in it, and there the commands, one after the other, until one fails.
 # So CI is a machine on which nobody installed anything by hand. Of this machine it sees /proc, /dev, the kernel, and a cache of downloaded Debian
 # packages; it gets how this machine reaches its package indexes (apt's sources, pip's configuration, certificates, proxies). The folder goes at the end.
 # Where no such folder can be made (no root, no debootstrap), the commands run in place, without this machine's CUDA toolkits and with empty caches.
 #   FACTS_FRESH         folder to make the machine in (default: a new one below TMPDIR)
 #   FACTS_FRESH_KEEP=1  keep it
+#   FACTS_FRESH_SUITE   which Debian (default: bookworm); bullseye has Python 3.9, forky has Python 3.14
+#   FACTS_FRESH_MACHINE arm64: emulated by qemu-user-static
 # Exit: of the last command that ran; 3 the machine could not be made.
 set -euo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
-release=bookworm
+release=${FACTS_FRESH_SUITE:-bookworm}
+machine=${FACTS_FRESH_MACHINE:-amd64}
 newcomer=/home/new # the home folder in the machine
 include=ca-certificates,git,python3 # what README's first line needs: git clone, and Python
 
@@ -36,23 +39,28 @@ sources() { grep -lsE "(^Suites:.*|^deb .*)\b$release\b" /etc/apt/sources.list /
 mirror() {
     local files
     mapfile -t files < <(sources)
-    [[ ${#files[@]} -eq 0 ]] || sed -nE "s/^URIs: *([^ ]+).*/\1/p; s/^deb( \[[^]]*\])? ([^ ]+) $release .*/\2/p" "${files[@]}" | grep -v security | head -n 1
+    if [[ ${#files[@]} -eq 0 ]]; then # another release: from where this one comes
+        apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1
+        return
+    fi
+    sed -nE "s/^URIs: *([^ ]+).*/\1/p; s/^deb( \[[^]]*\])? ([^ ]+) $release .*/\2/p" "${files[@]}" | grep -v security | head -n 1
 }
 
 make_root() { # FOLDER
-    local root=$1 cache=$2 url
+    local root=$1 cache=$2 url script=/usr/share/debootstrap/scripts/$release
     url=$(mirror)
     mkdir -p "$root" "$cache"
-    if ! debootstrap --variant=minbase --include="$include" --cache-dir="$cache" "$release" "$root" ${url:+"$url"} >"$root.log" 2>&1; then
+    [[ -e $script ]] || script=${script%/*}/sid # newer than this debootstrap
+    if ! debootstrap --arch="$machine" --variant=minbase --include="$include" --cache-dir="$cache" "$release" "$root" ${url:+"$url" "$script"} >"$root.log" 2>&1; then
         tail -n 5 "$root.log" >&2
         say "the machine could not be made"
         exit 3
     fi
     mapfile -t files < <(sources)
+    cp -rL /usr/share/keyrings/. "$root/usr/share/keyrings/"
     if [[ ${#files[@]} -gt 0 ]]; then
         rm -f "$root/etc/apt/sources.list"
         for file in "${files[@]}"; do install -D -m 644 "$file" "$root$file"; done
-        cp -rL /usr/share/keyrings/. "$root/usr/share/keyrings/"
     fi
     apt-config dump | grep -E '^Acquire::(https?|Check|Retries|Languages)\b' >"$root/etc/apt/apt.conf.d/90reaching" || true
     cp -r /etc/apt/auth.conf.d/. "$root/etc/apt/auth.conf.d/" 2>/dev/null || true
@@ -77,6 +85,15 @@ enter_root() { # ROOT CACHE COMMAND...
     mapfile -td "" variables < <(reaching)
     exec env -i HOME="$newcomer" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb DEBIAN_FRONTEND=noninteractive "${variables[@]}" ${CI:+CI=$CI} \
         bash -c "$(declare -f run_commands); home=$newcomer/facts; run_commands \"\$@\"" fresh.sh "$@"
+}
+
+# Programs of another machine start by themselves while this script runs.
+emulate() {
+    local names=/proc/sys/fs/binfmt_misc name=facts-$$ kind
+    kind=$(cat /usr/lib/binfmt.d/qemu-aarch64.conf) || { say "qemu-user-static is missing; run this once: apt-get install qemu-user-static"; exit 3; }
+    [[ -e $names/register ]] || mount -t binfmt_misc binfmt_misc "$names" || exit 3
+    echo "${kind/:qemu-aarch64:/:$name:}" >"$names/register" || exit 3
+    emulated=$names/$name
 }
 
 # Why no machine can be made here; nothing: it can.
@@ -129,7 +146,7 @@ main() { # as a function: bash has read the whole script before it starts
     --hide) shift; hide_toolkits "$@"; exit ;;
     --in-place) shift; run_commands "$@"; exit ;;
     esac
-    [[ $# -gt 0 ]] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
+    [[ $# -gt 0 ]] || { sed -n '2,10s/^# //p' "$0" >&2; exit 2; }
     why=$(obstacle)
     if [[ -n $why ]]; then
         say "$why: these commands run in place, without this machine's CUDA toolkits and with empty caches: packages that somebody installed here by hand are not noticed"
@@ -138,9 +155,10 @@ main() { # as a function: bash has read the whole script before it starts
     fi
     root=${FACTS_FRESH:-$(mktemp -d --tmpdir facts-fresh.XXXXXX)/root}
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts-fresh/apt
-    leave() { [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$root.log"; [[ -n ${FACTS_FRESH:-} || -n ${FACTS_FRESH_KEEP:-} ]] || rmdir "$(dirname "$root")"; }
+    leave() { [[ -z ${emulated-} ]] || echo -1 >"$emulated"; [[ -n ${FACTS_FRESH_KEEP:-} ]] || rm -rf --one-file-system "$root" "$root.log"; [[ -n ${FACTS_FRESH:-} || -n ${FACTS_FRESH_KEEP:-} ]] || rmdir "$(dirname "$root")"; }
     trap leave EXIT
     start=$SECONDS
+    [[ $machine == "$(dpkg --print-architecture)" ]] || emulate
     [[ -x $root/bin/bash ]] || make_root "$root" "$cache"
     mkdir -p "$cache/partial" "$root$newcomer"
     rm -rf "$root$newcomer/facts"
