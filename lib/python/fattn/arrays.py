@@ -32,6 +32,8 @@ NAMES = {
     "e5m2": "float8_e5m2",
     "u8": "uint8",
 }  # of NumPy, PyTorch and CuPy
+# Types of arrays of NumPy by ml_dtypes; NumPy exports none of these by DLPack.
+OF_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 WORDS = {
@@ -113,7 +115,10 @@ class Array:
             )
         # PyTorch exports no tensor that requires a gradient
         self.owner = owner.detach() if hasattr(owner, "detach") else owner
-        self.capsule = _capsule(name, self.owner)
+        word = str(getattr(owner, "dtype", ""))
+        foreign = word in OF_ML_DTYPES and module_of(owner) is sys.modules.get("numpy")
+        exported = self.owner.view(f"u{owner.itemsize}") if foreign else self.owner
+        self.capsule = _capsule(name, exported)
         tensor, flags = _tensor(self.capsule)
         self.address = (tensor.data or 0) + tensor.byte_offset
         self.shape = tuple(tensor.shape[: tensor.ndim])
@@ -121,6 +126,8 @@ class Array:
         self.dtype = DTYPES.get(
             (tensor.code, tensor.bits), f"type {tensor.code} of {tensor.bits} bits"
         )
+        if foreign:
+            self.dtype = WORDS[word]
         self.device = (tensor.device_type, tensor.device_id)
         self.writable = not flags & READ_ONLY
 
@@ -185,8 +192,11 @@ def empty(
 
     Arrays of a library that is not known here, JAX for example, get arrays of NumPy on the cpu.
     """
-    module = module_of(like.owner) or (sys.modules.get("numpy") if like.on_cpu else None)
+    numpy = sys.modules.get("numpy")
+    module: Any = module_of(like.owner) or (numpy if like.on_cpu else None)
     kind = getattr(module, NAMES.get(dtype, ""), None)
+    if kind is None and module is numpy:
+        kind = getattr(sys.modules.get("ml_dtypes"), NAMES.get(dtype, ""), None)
     if kind is None:
         refuse(
             f"{name}: {type(like.owner).__module__.partition('.')[0]} has no array of {dtype} that can be made here; give {name}="

@@ -107,7 +107,7 @@ class _Graph:
         places = {"stats": "Stats", "do": "dO", "dq": "dQ", "dk": "dK", "dv": "dV"}
         for name, like, dtype, out in rows:
             strides = getattr(p, f"{name}_strides")
-            dim = shape[like]
+            dim: tuple[int, ...] = shape[like]
             if name != like and name != "do":  # a gradient of stride 0 is a sum
                 dim = tuple(1 if not step else extent for extent, step in zip(dim, strides))
             place = places.get(name, name.upper())

@@ -3,14 +3,19 @@
 import ctypes
 import functools
 import weakref
-from typing import Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Union
 
 from . import abi, case, sdpa
 from . import known as failures
 from .arrays import Shape
 from .context import Context, default_context
-from .library import call, check, library, text
+from .library import Shown, call, check, library, text
 from .problem import Problem, of_arrays, read
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .fields import Question
 
 
 class Engine(NamedTuple):
@@ -50,7 +55,7 @@ def _engine(raw: abi.fattn_engine) -> Engine:
     return Engine(raw.index, raw.config, raw.workspace_bytes, bool(raw.removed), knobs)
 
 
-class Decision:
+class Decision(Shown):
     """The answer to fattn.decide. It is true when the problem is supported; printed, it says why not.
 
     supported  True or False
@@ -149,7 +154,7 @@ class Decision:
 
 
 def question(
-    q: Any, k: Any, v: Any, context: Optional[Context], fields: dict[str, Any]
+    q: Any, k: Any, v: Any, context: Optional[Context], fields: Mapping[str, Any]
 ) -> tuple[Problem, Context]:
     """What is asked without a call: a problem, or shapes with what fattn.attention takes, also in PyTorch's words."""
     if isinstance(q, Problem):
@@ -163,7 +168,7 @@ def asked(
     k: Any,
     v: Any,
     context: Optional[Context],
-    fields: dict[str, Any],
+    fields: Mapping[str, Any],
     shapes: Optional[dict[str, Shape]] = None,
     **arrays: Any,
 ) -> tuple[Problem, Context]:
@@ -187,7 +192,7 @@ def decide(
     v: Any = None,
     *,
     context: Optional[Context] = None,
-    **fields: Any,
+    **fields: "Unpack[Question]",
 ) -> Decision:
     """May this target run the problem, and by which engines? Heuristics alone: nothing is compiled.
 
@@ -206,7 +211,7 @@ def explain(
     *,
     context: Optional[Context] = None,
     budget: int = 0,
-    **fields: Any,
+    **fields: "Unpack[Question]",
 ) -> list[Neighbour]:
     """Supported problems near a refused one, nearest first, found by at most `budget` questions (0: 200). Nothing is compiled."""
     made, target = question(q, k, v, context, fields)

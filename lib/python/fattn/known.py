@@ -4,6 +4,7 @@ import fnmatch
 import functools
 import json
 import pathlib
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 
 from .library import Error, shared
@@ -193,10 +194,8 @@ def _leaf(op: str, key: str, value: Any, modulus: int, values: Values) -> Option
     if a is None or b is None:
         return False
     a = a % modulus if modulus else a
-    order = (a > b) - (a < b)
-    return {"=": order == 0, "!=": order != 0, "<": order < 0, ">": order > 0}.get(
-        op, order <= 0 if op == "<=" else order >= 0
-    )
+    orders: Any = dict(zip("= != < > <= >=".split(), (eq, ne, lt, gt, le, ge)))
+    return bool(orders[op](a, b))
 
 
 def holds(tree: list[Any], values: Values) -> Optional[bool]:
@@ -209,7 +208,8 @@ def holds(tree: list[Any], values: Values) -> Optional[bool]:
     if op == "not":
         inner = holds(tree[1], values)
         return None if inner is None else not inner
-    return _leaf(op, *tree[1:], values)
+    key, value, modulus = tree[1:]
+    return _leaf(op, key, value, modulus, values)
 
 
 def _version(word: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import html
 import os
 import pathlib
 from typing import Any, NoReturn, Optional
@@ -22,6 +23,14 @@ class Error(Exception):
 
     def __repr__(self) -> str:
         return f"fattn.Error({self.status!r}, {str(self)!r})"
+
+
+class Shown:
+    """A notebook shows the printed text, with its first line in bold."""
+
+    def _repr_html_(self) -> str:
+        first, _, rest = html.escape(str(self)).partition("\n")
+        return f"<pre><b>{first}</b>\n{rest}</pre>"
 
 
 def refuse(text: str) -> NoReturn:

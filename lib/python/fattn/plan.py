@@ -2,7 +2,7 @@
 
 import ctypes
 import weakref
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Union
 
 from . import abi
 from .arrays import CUDA, CUDA_MANAGED
@@ -11,6 +11,11 @@ from .context import Context
 from .decision import Engine, _engine, asked, question
 from .library import call, check, library, refuse
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .fields import Keywords, Question, Tensors
 
 TENSORS = [
     field[0]
@@ -112,7 +117,7 @@ class Plan:
         *,
         stream: Any = None,
         workspace: Any = None,
-        **tensors: Any,
+        **tensors: "Unpack[Tensors]",
     ) -> Any:
         """O = softmax(scale * Q K^T + mask) V. Returns out; with stats=True, or an array for it, (out, stats).
 
@@ -151,7 +156,7 @@ class Plan:
         *,
         stream: Any = None,
         workspace: Any = None,
-        **tensors: Any,
+        **tensors: "Unpack[Tensors]",
     ) -> tuple[Any, Any, Any]:
         """(dq, dk, dv) of a forward call that wrote `out` and `stats`. dq=, dk=, dv=: arrays to write to. The rest as forward."""
         self._pass("bwd")
@@ -382,7 +387,7 @@ def plan(
     engine: Optional[int] = None,
     config: Optional[int] = None,
     load: Optional[bytes] = None,
-    **fields: Any,
+    **fields: "Unpack[Question]",
 ) -> Plan:
     """Compiles a problem: fattn.plan(fattn.Problem(...), context=context), or fattn.plan(q, k, v, causal=True) for the problem of these arrays.
 
@@ -421,7 +426,7 @@ def attention(
     context: Optional[Context] = None,
     stream: Any = None,
     tensors: Optional[Mapping[str, Any]] = None,
-    **fields: Any,
+    **fields: "Unpack[Keywords]",
 ) -> Any:
     """Attention of these arrays: fattn.attention(q, k, v, causal=True). The plan is made once for a problem and shared in the process.
 
@@ -465,7 +470,7 @@ def attention_backward(
     context: Optional[Context] = None,
     stream: Any = None,
     tensors: Optional[Mapping[str, Any]] = None,
-    **fields: Any,
+    **fields: "Unpack[Keywords]",
 ) -> tuple[Any, Any, Any]:
     """(dq, dk, dv) of attention(q, k, v, stats=True, ...) with the same arguments; dq=, dk=, dv=: arrays to write to. The rest as attention."""
     given = {

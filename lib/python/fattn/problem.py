@@ -3,12 +3,17 @@
 import ctypes
 import difflib
 import functools
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import abi
 from .arrays import Array, Shape
 from .library import call, refuse
 from .score_mod import Number, ScoreMod
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .fields import Fields, Keywords
 
 FIELDS: dict[str, Any] = {
     field[0]: field[1]
@@ -99,7 +104,7 @@ class Problem:
         causal: bool = False,
         window: Optional[tuple[Optional[int], Optional[int]]] = None,
         score_mod: Union[ScoreMod, Callable[..., Number], None] = None,
-        **fields: Value,
+        **fields: "Unpack[Fields]",
     ):
         self.struct = abi.fattn_problem(struct_size=ctypes.sizeof(abi.fattn_problem))
         if score_mod is not None and not isinstance(score_mod, ScoreMod):
@@ -118,11 +123,9 @@ class Problem:
         left, right = window or (None, None)
         if causal and right is not None:
             refuse("causal: the window has a right bound already")
-        given = {"window_left": left, "window_right": 0 if causal else right}
-        for name, value in {
-            **{name: value for name, value in given.items() if value is not None},
-            **fields,
-        }.items():
+        sides = {"window_left": left, "window_right": 0 if causal else right}
+        given: dict[str, Any] = {name: at for name, at in sides.items() if at is not None}
+        for name, value in {**given, **fields}.items():
             self._set("pass" if name == "pass_" else name, value)
 
     def _set(self, name: str, value: Value) -> None:
@@ -181,7 +184,7 @@ class Problem:
         """fields() with the name of `pass` that Python takes."""
         return {"pass_" if name == "pass" else name: at for name, at in self.fields().items()}
 
-    def replace(self, **changes: Any) -> "Problem":
+    def replace(self, **changes: "Unpack[Keywords]") -> "Problem":
         """The same problem with other fields."""
         return Problem(**{"score_mod": self.score_mod, **self._keywords(), **changes})
 

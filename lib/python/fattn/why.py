@@ -7,13 +7,13 @@ from typing import Any, Optional, Union
 from . import sdpa
 from .arrays import CUDA
 from .case import facts, names
-from .library import Error
+from .library import Error, Shown
 from .problem import of_arrays
 
 DEVICE = "h100-sxm"  # of tensors that are on no GPU
 
 
-class Why:
+class Why(Shown):
     """The answer of fattn.why; str() is the text that it prints.
 
     case      the forward in the case language, for the program facts; backward_case: the backward, "" if it was not asked

@@ -11,9 +11,10 @@ import sys
 import unittest
 
 try:
+    import ml_dtypes
     import numpy as np
 except ImportError:
-    print("[SKIP] test_attention: NumPy is not installed")
+    print("[SKIP] test_attention: NumPy or ml_dtypes is not installed")
     sys.exit(0)
 import numbers64
 import fattn
@@ -82,13 +83,15 @@ class Forward(Numbers):
         for entry, length in enumerate(lengths[0]):
             self.close(got[entry, :, :length], wanted[entry, :, :length])
 
-    def test_f16(self):
-        given = inputs(dtype=np.float16)
-        wanted, _ = numbers64.attention(**given)
-        got = fattn.attention(**given)
-        self.assertEqual(got.dtype, np.float16)
-        # P and O are rounded to f16: 2^-11 of a magnitude of 4, twice.
-        self.close(got.astype(np.float64), wanted, 4e-3)
+    def test_f16_and_bf16(self):
+        # P and O are rounded: f16 to 2^-11 of a magnitude of 4, bf16 to 2^-8, twice.
+        for dtype, bound in ((np.float16, 4e-3), (ml_dtypes.bfloat16, 32e-3)):
+            given = inputs(dtype=dtype)
+            wanted, _ = numbers64.attention(**given)
+            got = fattn.attention(**given)
+            self.assertEqual(got.dtype, dtype)
+            self.close(got.astype(np.float64), wanted, bound)
+            self.assertTrue(fattn.decide(**given))
 
     def test_strides(self):
         """b,s,h,d in memory, a part of a larger array, and a batch that is broadcast: no copies, and O in the order of Q."""

@@ -11,6 +11,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 from fattn import abi, problem
+from fattn.plan import TENSORS
 
 HEADERS = sorted((HERE.parent.parent / "include/fattn").glob("*.h"))
 TEXT = "".join(re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.S) for path in HEADERS)
@@ -71,6 +72,19 @@ class Declarations(unittest.TestCase):
             subprocess.run(["cc", "-std=c11", "-I", include, source, "-o", program], check=True)
             said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         self.assertEqual(dict(zip(lines, wanted)), dict(zip(lines, map(int, said.split()))))
+
+    def test_type_checkers_know_every_field_and_tensor(self):
+        stub = (HERE.parent / "fattn/fields.pyi").read_text().partition("class Tensors")
+        for text, names in ((stub[0], problem.FIELDS), (stub[2], TENSORS)):
+            known = set(re.findall(r"^    (\w+):", text, re.M)) | {
+                "pass",
+                "q",
+                "k",
+                "v",
+                "o",
+                "d_o",
+            }
+            self.assertEqual(set(names) - known - {"stats"}, set())
 
     def test_every_function_that_the_module_calls_is_declared(self):
         texts = (
