@@ -1,9 +1,11 @@
 /* The schedule: the target of the next worker, the case of the next question, and the end of the
  * run. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "supervision.h"
 
@@ -311,8 +313,9 @@ static void on_tick(uv_timer_t *handle)
 
 static int cores(void)
 {
-    unsigned n = uv_available_parallelism();
-    return n ? (int)n : 1;
+    cpu_set_t mine; /* uv_available_parallelism needs libuv 1.44 */
+    return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine)
+                                                         : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static void prepare(facts_supervision *run)
