@@ -217,18 +217,9 @@ class Poison(OneFolder):
             self.ask(text)
 
     def test_folders_and_builds(self):
-        for text in (
-            "list",
-            "devices",
-            "doctor --json",
-            "doctor",
-            "known list",
-            "known show zzz",
-            "cudnn list",
-            "cudnn install 9.20.0",
-            "cudnn remove NAME",
-            "decide pass=fwd --cudnn 9.20.0",
-        ):
+        known = "known list|known show zzz|cudnn list|cudnn install 9.20.0|cudnn remove NAME"
+        texts = f"list|devices|doctor --json|doctor|{known}|decide pass=fwd --cudnn 9.20.0"
+        for text in texts.split("|"):
             self.ask(text, home=self.home)
 
 

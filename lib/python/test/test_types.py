@@ -51,19 +51,10 @@ class Types(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("right", PROGRAM), ("wrong", wrong)):
                 pathlib.Path(folder, f"{name}.py").write_text(text)
-            command = [
-                sys.executable,
-                "-m",
-                "mypy",
-                "--follow-imports=silent",
-                "--cache-dir",
-                folder,
-            ]
-            command += ["right.py", "wrong.py"]
+            words = "-m mypy --follow-imports=silent right.py wrong.py --cache-dir".split()
             environment = {**os.environ, "MYPYPATH": str(HOME / "lib/python")}
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, env=environment, cwd=folder
-            )
+            more = {"env": environment, "cwd": folder, "capture_output": True, "text": True}
+            done = subprocess.run([sys.executable, *words, folder], check=False, **more)
         self.assertNotIn("right.py", done.stdout + done.stderr)
         self.assertGreaterEqual(done.stdout.count("wrong.py"), len(WRONG))
 
