@@ -7,7 +7,7 @@
  *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
  *   ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst
  *         m the largest slope of the score modification, X the largest `extra` of score.h; without modification and bias 1 and 0
- *   eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row sum and final division
+ *   eta = subnormal floor of P / Sum_exp [1]         el = e32 (sqrt(nt) + 3)    row sum and final division
  *                                                    el = e32 (64 nt/6 + 3)  where the weights have few values: score.h
  *         with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))    what one run of the accumulator cuts off
  *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
@@ -17,6 +17,8 @@
  *       w2  = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
  *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
  *       w1  = (up + 2 ew) p + eta
+ *
+ * [1] times dropout's factor, which may come after the cast of P.
  *
  * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in
  * the answer, and in all of its errors but that of the last cast. O stops where its cast saturates.
@@ -509,6 +511,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .freedom = inputs.freedom,
                .scored = fref__is_scored(problem),
                .plain = !fref__is_scored(problem) && !problem->keep };
+    x.in.eta *= fref__after_cast(problem);
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
     double *memory = fref__allocate(memory_of_thread * threads);

@@ -46,6 +46,12 @@ double fref__sink_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
 const uint8_t *fref__keep_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
 
 /* What key j's probability is multiplied with. */
+/* What the cast of P may be multiplied by after it: dropout's factor. */
+static inline double fref__after_cast(const fref_problem *p)
+{
+    return p->keep && p->keep_scale > 1.0 ? p->keep_scale : 1.0;
+}
+
 static inline double fref__kept(const uint8_t *keep, double keep_scale, int64_t j)
 {
     return !keep ? 1.0 : keep[j] ? keep_scale : 0.0;

@@ -8,6 +8,7 @@
 #include "amax.h"
 #include "freedom.h"
 #include "number.h"
+#include "score.h"
 
 #define MOST_BYTES ((size_t)12 << 30)
 #define LITTLE_BYTES ((size_t)512 << 20)
@@ -101,6 +102,7 @@ void fref__run_cast_p(fref__run *run, double scale)
 {
     run->call.of_p =
         limits_of(run->call.rounding.in, fref__or_1(run->call.problem.scales.scale_s) * scale);
+    run->call.of_p.eta *= fref__after_cast(&run->call.problem);
 }
 
 void fref__run_amax(fref__run *run, double *out)

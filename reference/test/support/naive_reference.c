@@ -104,6 +104,12 @@ typedef struct head_entries {
     entry *entries;
 } head_entries;
 
+/* The cast of P may come before dropout's factor. */
+static real most_kept(const fref_problem *p)
+{
+    return p->keep ? fmaxl(1, (real)p->keep_scale) : 1;
+}
+
 bool naive_keeps(const fref_problem *p, int64_t b, int64_t i, int64_t j)
 {
     int64_t len_q = p->len_q ? p->len_q[b] : p->rows, len_kv = p->len_kv ? p->len_kv[b] : p->keys;
@@ -213,7 +219,8 @@ static void forward_element(const row *x, naive_answers *out, int64_t at, int64_
     real es = ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
     real ew = (real)r->cw * ua * x->nck * x->qk + E32_LONG * (2 * x->s_mx + 2 * x->extra_mx + 4);
     const real gamma = or_one(sc->scale_s) * or_one(sc->descale_s), to = or_one(sc->scale_o);
-    real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) /
+    real eta = gamma * most_kept(&x->d->problem) *
+               eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) /
                (r->p_normalised ? 1 : x->sum),
          el = E32_LONG * ((r->discrete ? 64 * nt / 6 : sqrtl(nt)) + 3);
     const real run = 64 * nt < (real)r->acc_run ? 64 * nt : (real)r->acc_run;
@@ -289,7 +296,7 @@ static back back_of(const row *x)
     back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0),
                .u = (real)unit_roundoff_of(r->in),
                .u_ds = (real)unit_roundoff_of(r->ds),
-               .eta_p = eta_of(r->in, or_one(p->scales.scale_s)),
+               .eta_p = most_kept(p) * eta_of(r->in, or_one(p->scales.scale_s)),
                .eta_ds = eta_of(r->ds, or_one(p->scales.scale_dp)) };
     real longest = 0, sizes = 0, squares = 0, ua = (real)r->ua,
          nv = at_least_one((real)p->dim_v / 16);

@@ -17,6 +17,7 @@ from . import expectations, known, observe
 
 OK, FINDINGS = 0, 1
 NAME = "proposed"
+_LATE = {"b", "h", "s", "d", "seed", "fill", "lens", "poison", "repeat", "guards"}
 _SUBJECT = ("engine", "config", "backend")
 _HEAD = """# Proposed by `facts known propose`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
 title: Failures that no other file explains.
@@ -40,7 +41,7 @@ def propose(store, entries, folder, write):
     path = Path(folder) / f"{NAME}.known"
     if found:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        after = _file(found, store, folder)
+        after = _file(found, store, folder, others)
         shown = f"cases/known/{path.name}"
         names = (f"a/{shown}" if before else "/dev/null", f"b/{shown}")
         both = before.splitlines(), after.splitlines()
@@ -53,14 +54,15 @@ def propose(store, entries, folder, write):
     return FINDINGS if found else OK
 
 
-def _file(found, store, folder):
-    """The text of the file, with the versions where these records show that a failure is gone."""
+def _file(found, store, folder, entries):
+    """The text of the file, with the versions where these records show that a failure is gone, and the known cause that each is nearest to."""
     verdicts = sorted({rows[0]["verdict"] for _, _, rows in found})
     body, labels = _HEAD.format(" ".join(verdicts)).splitlines(), {}
     for where, tensors, rows in found:
         label = "-".join([rows[0]["verdict"], *tensors]).lower().replace("_", "-")
         labels[label] = labels.get(label, 0) + 1
         body += _failure(store, f"{label}-{labels[label]}", where, tensors, rows)
+        body[-1] += _nearest(entries, rows[0])
     body += ["", "cases:", *sorted({r["case"] for _, _, rows in found for r in rows}), ""]
     with tempfile.TemporaryDirectory() as aside:
         path = Path(aside) / f"{NAME}.known"
@@ -119,6 +121,33 @@ def _shared(rows, where):
     said = [set(as_asked(r).split()) for r in rows]
     every = set.intersection(*said)
     return [t for t in ("pass=fwd", "pass=bwd", "guards=off") if t in every and t not in where]
+
+
+def _nearest(entries, row):
+    """The known failure with such a verdict whose case differs in the fewest keys; sizes and data count last."""
+    own, near = dict(_pairs(bare(row["case"]))), []
+    for entry in (e for e in entries if e.is_failure):
+        if not any(row["verdict"] in failure.verdicts for failure in entry.failures):
+            continue
+        for line in (x for kind, *_, lines in entry.groups if kind == "cases" for x in lines):
+            other = dict(_pairs(line))
+            apart = {
+                k for k in own.keys() | other.keys() if not own.get(k, {""}) <= other.get(k, {""})
+            }
+            rank = (own.get("pass") != other.get("pass"), len(apart - _LATE), len(apart & _LATE))
+            near.append((rank, entry.name, sorted(apart)))
+    if not near:
+        return ""
+    _, name, apart = min(near)
+    return f"; nearest cause: {name}" + (f" (other in {', '.join(apart)})" if apart else "")
+
+
+def _pairs(line):
+    """Key and set of values of each word of a case or pattern."""
+    for word in line.split("#")[0].split(" where ")[0].split():
+        key, equal, values = word.partition("=")
+        if equal:
+            yield key, set(values.split(","))
 
 
 def _records(store):
