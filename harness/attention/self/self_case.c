@@ -49,21 +49,16 @@ facts_self_type facts_self_type_find(const char *word)
 
 bool facts_self_type_has(facts_self_type type, const fattn__fault *fault)
 {
-    switch (fault->types) {
-    case FATTN__TYPES_CAST:
-        return type != FACTS_SELF_F32;
-    case FATTN__TYPES_F8:
-        return facts_self_type_is_narrow(type);
-    case FATTN__TYPES_F16:
-        return type == FACTS_SELF_F16;
-    case FATTN__TYPES_HOPPER:
-        return types[type].adds == HOPPER;
-    case FATTN__TYPES_FINER:
-        return type == FACTS_SELF_F16 || type == FACTS_SELF_E4M3 || type == FACTS_SELF_E4M3_HOPPER;
-    case FATTN__TYPES_ANY:
-    default:
-        return true;
-    }
+    const bool narrow = facts_self_type_is_narrow(type), f16 = type == FACTS_SELF_F16,
+               hopper = types[type].adds == HOPPER;
+    const bool has[] = { [FATTN__TYPES_ANY] = true,
+                         [FATTN__TYPES_CAST] = type != FACTS_SELF_F32,
+                         [FATTN__TYPES_WIDE] = !narrow,
+                         [FATTN__TYPES_F8] = narrow,
+                         [FATTN__TYPES_F16] = f16,
+                         [FATTN__TYPES_HOPPER] = hopper,
+                         [FATTN__TYPES_FINER] = f16 || strcmp(types[type].dtype, "e4m3") == 0 };
+    return has[fault->types];
 }
 
 fattn__gpu_like facts_self_begin(facts_self_type type)

@@ -329,6 +329,9 @@ void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int thr
         for (int i = 0; i < FATTN__AMAX_COUNT; i++)
             amax[i] = fmaxf(amax[i], g.amax[i]);
     }
+    if (FATTN__LIE(AMAX_DQ_SAT))
+        amax[FATTN__AMAX_DQ] =
+            fminf(amax[FATTN__AMAX_DQ], fattn__number_most(p->grad_dtype) / c.factors.scale_dq);
     if (c.factors.eight_bit)
         store_amax(p, t, amax);
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)

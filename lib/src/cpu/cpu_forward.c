@@ -30,6 +30,19 @@ static void sum_casts(const tile *x, const fattn__scores *at, int64_t first, con
         }
 }
 
+/* A planted fault: the maximum is taken before the mask. */
+static void raise_maximum(const fattn__scratch *w, int64_t i, int64_t keys)
+{
+    float top = w->max[i];
+    for (int64_t j = 0; j < keys; j++)
+        top = fmaxf(top, w->s[j * FATTN__ROWS + i]);
+    const float rescale = w->max[i] == top ? 1.0f : expf(w->max[i] - top);
+    for (int64_t d = 0; d < w->wide_v; d++)
+        w->o[i * w->wide_v + d] *= rescale;
+    w->sum[i] *= rescale;
+    w->max[i] = top;
+}
+
 /* Applies dropout and the rounding of 8-bit types between the softmax and the second product. The
  * row sums are complete. */
 static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t first, float *s)
@@ -90,6 +103,8 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
                                             .factor = c->factors.score });
     if (!fattn__scores_are_plain(p))
         fattn__scores_modify(&at, s);
+    for (int64_t i = 0; FATTN__LIE(MAX_UNMASKED) && i < rows; i++)
+        raise_maximum(w, first + i, keys);
     if (!sight.whole)
         fattn__tile_mask(&at, s);
     if (FATTN__LIE(LAST_HEAD_KEY) && x->h == p->heads_q - 1)
@@ -198,7 +213,9 @@ static void finish(tile *x)
     const float amax_s = x->amax_s, amax_o = x->amax_o;
     (void)amax_s, (void)amax_o; /* read by planted faults alone */
     for (int64_t i = 0; i < x->rows; i++) {
-        const bool none = w->max[i] == -INFINITY || (FATTN__LIE(MAX_INIT_0) && w->sum[i] == 0.0f);
+        if (FATTN__LIE(DEAD_VALUE) && w->sum[i] == 0.0f && i < x->live)
+            w->o[i * w->wide_v] = w->sum[i] = 1.0f;
+        const bool none = w->sum[i] == 0.0f;
         w->rescale[i] =
             none ? (FATTN__LIE(EMPTY_BATCH) && i < x->live ? NAN : 0.0f) : c->factors.o / w->sum[i];
         if (FATTN__LIE(RECIPROCAL) && w->max[i] != -INFINITY)
@@ -233,8 +250,8 @@ static void begin(const tile *x, bool with_sink)
     for (int64_t i = 0; i < FATTN__ROWS; i++) {
         w->max[i] = i < x->live ? sink : -INFINITY;
         w->sum[i] = w->max[i] == -INFINITY ? 0.0f : 1.0f;
-        if (FATTN__LIE(MAX_INIT_0) && w->max[i] == -INFINITY)
-            w->max[i] = 0.0f;
+        if ((FATTN__LIE(MAX_INIT_0) || FATTN__LIE(MAX_INIT_LOW)) && w->max[i] == -INFINITY)
+            w->max[i] = FATTN__LIE(MAX_INIT_0) ? 0.0f : -10000.0f;
         w->peak[i] = w->max[i];
     }
 }
@@ -352,7 +369,9 @@ void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int thre
     if (fattn__dtype_is_fp8(p->dtype))
         *t->amax_s = amax_s;
     if (c.factors.eight_bit)
-        *t->amax_o = amax_o;
+        *t->amax_o = FATTN__LIE(AMAX_O_SAT)
+                         ? fminf(amax_o, fattn__number_most(p->o_dtype) / c.factors.scale_o)
+                         : amax_o;
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)
         fattn__dropping_dump(&c.dropping, p, t->rng_dump, threads);
 }

@@ -91,6 +91,9 @@ static void store_sums(const fattn__gradient *g, const fattn__reduction *r, cons
                     sum += (double)g->w.acc[y * FATTN__KEYS + x];
             if (r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_SCALED))
                 sum *= (double)g->c->factors.attn_scale;
+            if (r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_COLUMN) &&
+                r->dim[3] % 2 == 1 && at[3] + j == r->dim[3] - 1)
+                sum = 0.0;
             if (r->place == FATTN__PLACE_MODIFIED && FATTN__LIE(DBIAS_MASKED) && sum == 0.0)
                 continue;
             const int64_t to = at[0] * r->strides[0] + at[1] * r->strides[1] +

@@ -5,6 +5,7 @@
 
 #include "cpu_scores.h"
 #include "kernels/cpu_number.h"
+#include "liars/lies.h"
 #include "score_mod/recording.h"
 
 enum { BLOCK = 64 };
@@ -97,6 +98,8 @@ static void unary(int op, int count, const float *restrict a, float *restrict ou
         EACH(logf(x));
     case FATTN_MOD_TANH:
         hyperbolic_tangent(count, a, out);
+        for (int i = 0; FATTN__LIE(TANH_SAT) && i < count; i++)
+            out[i] = fabsf(a[i]) > 2.0f ? copysignf(1.0f, a[i]) : out[i];
         break;
     case FATTN_MOD_SIGMOID:
         exponential(count, -1, a, out);

@@ -149,7 +149,10 @@ static void add_alibi(const fattn__scores *at, int64_t i, float *row)
 {
     const float slope = at->t->alibi_slopes[at->h];
     for (int64_t j = 0; j < at->keys; j++)
-        row[j] += slope * (float)(at->key0 + j - (at->row0 + i));
+        row[j] +=
+            slope * (FATTN__LIE(ALIBI_NARROW)
+                         ? fattn__number_round(FATTN_BF16, (float)(at->key0 + j - at->row0 - i))
+                         : (float)(at->key0 + j - (at->row0 + i)));
 }
 
 /* A tile of the mask is 128 x 128. */

@@ -42,6 +42,7 @@ fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn
 {
     const fattn__shape shape = fattn__problem_shape(p, which);
     fattn__view v = { .dtype = shape.dtype,
+                      .role = (int32_t)which,
                       .stride = fattn__problem_strides((fattn_problem *)(uintptr_t)p, which) };
     v.data =
         (char *)(uintptr_t)(data != NULL ? data
@@ -115,6 +116,7 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
 {
     for (int64_t i = 0; i < count; i++, dst += step) {
         fattn__numbers_load(dst, from->data, from->dtype, fattn__view_row(from, b, h, s + i), dim);
+        fattn__liar_bend_input(from, dst, dim);
         for (int64_t d = dim; d < step; d++)
             dst[d] = 0.0f;
         if (from->blocks.factors != NULL)
@@ -139,8 +141,6 @@ void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, i
     for (int64_t i = 0; i < count; i++, src += step) {
         const int64_t row = fattn__view_row(to, b, h, s + i);
         fattn__numbers_store(to->data, to->dtype, row, src, dim);
-        for (int64_t d = 0; d < dim && FATTN__LIE(OVERFLOW_ZEROED); d++)
-            if (!isfinite(fattn__number_load(to->data, to->dtype, row + d)))
-                fattn__number_store(to->data, to->dtype, row + d, 0.0f);
+        fattn__liar_bend_stored(to, row, src, dim);
     }
 }

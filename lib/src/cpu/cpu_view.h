@@ -23,7 +23,7 @@ typedef struct fattn__view {
     const void
         *offsets; /* ragged: entry b starts at offsets[b] times `unit` elements; NULL: not ragged */
     int32_t offset_bits; /* of offsets and table_offsets */
-    int32_t reserved;
+    int32_t role;        /* fattn__role; read by planted faults alone */
     int64_t unit;
     const int32_t *table; /* paged: row s of entry b is row s % page of page table[b * pages + s /
                              page]; NULL: not paged */

@@ -43,6 +43,37 @@ void fattn__liar_load_keys(float *dst, int64_t step, const fattn__view *from,
                              row_of_key(from, p, at, at[2] + j, exist), 1, dim);
         else
             memset(dst, 0, (size_t)step * sizeof *dst);
+    if (FATTN__LIE(PAGE_NEXT) && from->table != NULL && at[2] + keys >= exist &&
+        (exist + from->page - 1) / from->page < from->pages &&
+        from->table[at[0] * from->pages + (exist + from->page - 1) / from->page] >> 20 != 0)
+        dst[-step] = NAN; /* an illegal address */
+}
+
+void fattn__liar_bend_input(const fattn__view *from, float *dst, int64_t dim)
+{
+    const bool hides = (FATTN__LIE(DO_INF) && from->role == FATTN__ROLE_DO) ||
+                       (FATTN__LIE(Q_NAN) && from->role == FATTN__ROLE_Q) ||
+                       (FATTN__LIE(V_INF) && from->role == FATTN__ROLE_V);
+    for (int64_t d = 0; d < dim && hides; d++)
+        dst[d] = isfinite(dst[d]) ? dst[d] : 0.0F;
+}
+
+void fattn__liar_bend_stored(const fattn__view *to, int64_t row, const float *src, int64_t dim)
+{
+    const float most = fattn__number_most(to->dtype);
+    const int gradient = to->role - FATTN__ROLE_DQ; /* of Q, K or V: 0, 1, 2 */
+    const bool clips = (FATTN__LIE(DQ_SAT) && gradient == 0) ||
+                       (FATTN__LIE(DK_SAT) && gradient == 1) ||
+                       (FATTN__LIE(DV_SAT) && gradient == 2),
+               wraps = (FATTN__LIE(O_WRAPS) && to->role == FATTN__ROLE_O) ||
+                       (FATTN__LIE(GRAD_WRAPS) && gradient >= 0 && gradient <= 2);
+    for (int64_t d = 0; d < dim; d++)
+        if (FATTN__LIE(OVERFLOW_ZEROED) &&
+            !isfinite(fattn__number_load(to->data, to->dtype, row + d)))
+            fattn__number_store(to->data, to->dtype, row + d, 0.0F);
+        else if ((clips || wraps) && fabsf(src[d]) > most)
+            fattn__number_store(to->data, to->dtype, row + d,
+                                clips ? copysignf(most, src[d]) : fmodf(src[d], most));
 }
 
 /* ---- casts
@@ -103,7 +134,7 @@ static float gain_of(const int64_t at[3], bool last)
            : FATTN__LIE(O_GAIN_3PCT)                               ? 1.03F
            : FATTN__LIE(O_GAIN_6PCT)                               ? 1.0625F
            : FATTN__LIE(O_GAIN_ROWS) && at[0] + at[1] == 0 && last ? 1.002F
-           : FATTN__LIE_OF_PLACE && last                           ? 2.0F
+           : FATTN__LIE(FAR) && last                               ? 2.0F
                                                                    : 1.0F;
 }
 
@@ -116,7 +147,7 @@ void fattn__liar_bend_o(const fattn_problem *p, const int64_t at[3], int64_t row
     for (int64_t i = 0; i < rows; i++)
         for (int64_t d = 0; d < p->dim_v; d++) {
             float *x = &o[i * step + d];
-            *x *= gain;
+            *x *= FATTN__LIE(O_GAIN_FIRST) && at[2] + i < 16 ? 1.004F : gain;
             if (FATTN__LIE(O_TRUNC) || (FATTN__LIE(O_TRUNC_TILE) && last))
                 *x = rounded_by(truncf, p->o_dtype, *x);
             if (FATTN__LIE(O_FLOOR))
@@ -137,7 +168,7 @@ void fattn__liar_bend_keys(const fattn_problem *p, bool of_k, int64_t rows, floa
     const float gain = !of_k                        ? 1.0F
                        : FATTN__LIE(B_DK_GAIN_5E4)  ? 1.0005F
                        : FATTN__LIE(B_DK_GAIN_3PCT) ? 1.03F
-                       : FATTN__LIE_OF_PLACE        ? 2.0F
+                       : FATTN__LIE(FAR)            ? 2.0F
                                                     : 1.0F;
     for (int64_t n = 0; n < rows * step; n++)
         to[n] = !of_k && FATTN__LIE(B_DV_FLOOR) ? rounded_by(floorf, p->grad_dtype, to[n])

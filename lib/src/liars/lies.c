@@ -5,54 +5,36 @@
 fattn__liar fattn__liar_now = FATTN__LIAR_NONE;
 
 #define AS_ROW(symbol, word, seed, what) { word, seed, what },
-#define AS_FAULT(symbol, id, types, scene, what) { id, "kernel", what },
 static const struct {
     const char *word, *seed, *what;
-} liars[] = { { "", "", "" },
-              FATTN__LIAR_LIST(AS_ROW) FATTN__FAULT_LIST(AS_FAULT) FATTN__PLACE_LIST(AS_FAULT) };
-#undef AS_FAULT
+} liars[] = { { "", "", "" }, FATTN__LIAR_LIST(AS_ROW) };
 #undef AS_ROW
-
-enum {
-#define AS_SCENE(scene, cases) SCENE_##scene,
-    FATTN__SCENE_LIST(AS_SCENE)
-#undef AS_SCENE
-};
-
-static const char *const scenes[] = {
-#define AS_CASES(scene, cases) cases,
-    FATTN__SCENE_LIST(AS_CASES)
-#undef AS_CASES
-};
 
 const fattn__fault *fattn__fault_at(int index)
 {
 #define AS_FAULT(symbol, id, types, scene, what)                                                   \
-    { id, #scene, NULL, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
-#define AS_FAR(symbol, id, types, cases, what)                                                     \
-    { id, "FAR", cases, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
-    static fattn__fault faults[] = { FATTN__FAULT_LIST(AS_FAULT) FATTN__PLACE_LIST(AS_FAR) };
-#undef AS_FAR
-#undef AS_FAULT
-#define AS_PLACE(symbol, id, types, scene, what) SCENE_##scene,
-    static const int places[] = { FATTN__FAULT_LIST(AS_PLACE) };
+    { id, FATTN__SCENE_##scene, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
+#define AS_DATA(symbol, id, types, cases, what)                                                    \
+    { id, cases, what, FATTN__TYPES_##types, FATTN__LIAR_##symbol },
+#define AS_PLACE(id, types, cases, what) { id, cases, what, FATTN__TYPES_##types, FATTN__LIAR_FAR },
+    static const fattn__fault faults[] = { FATTN__FAULT_LIST(AS_FAULT) FATTN__DATA_LIST(AS_DATA)
+                                               FATTN__PLACE_LIST(AS_PLACE) };
 #undef AS_PLACE
-    if (index < 0 || (size_t)index >= sizeof faults / sizeof *faults)
-        return NULL;
-    if ((size_t)index < sizeof places / sizeof *places)
-        faults[index].cases = scenes[places[index]];
-    return &faults[index];
+#undef AS_DATA
+#undef AS_FAULT
+    return index >= 0 && (size_t)index < sizeof faults / sizeof *faults ? &faults[index] : NULL;
 }
 
 bool fattn__liar_take(const char *word)
 {
-    for (int i = 1; i < FATTN__LIAR_COUNT; i++) {
-        if (strcmp(liars[i].word, word) == 0) {
-            fattn__liar_now = (fattn__liar)i;
-            return true;
-        }
-    }
-    return false;
+    const fattn__fault *fault;
+    fattn__liar found = FATTN__LIAR_NONE;
+    for (int i = 1; i < FATTN__LIAR_CAUSAL_LOOSE; i++)
+        found = strcmp(liars[i].word, word) == 0 ? (fattn__liar)i : found;
+    for (int i = 0; (fault = fattn__fault_at(i)) != NULL; i++)
+        found = strcmp(fault->word, word) == 0 ? fault->liar : found;
+    fattn__liar_now = found != FATTN__LIAR_NONE ? found : fattn__liar_now;
+    return found != FATTN__LIAR_NONE;
 }
 
 void fattn__liar_print(FILE *out)

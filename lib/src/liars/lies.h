@@ -67,19 +67,19 @@
 typedef enum fattn__liar {
     FATTN__LIAR_NONE,
     FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__FAULT_LIST(FATTN__AS_LIAR_)
-        FATTN__PLACE_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT
+        FATTN__DATA_LIST(FATTN__AS_LIAR_) FATTN__LIAR_FAR /* every fault of a place */
 } fattn__liar;
 #undef FATTN__AS_LIAR_
 
 #define FATTN__TESTING 1
 extern fattn__liar fattn__liar_now;
 #define FATTN__LIE(symbol) (fattn__liar_now == FATTN__LIAR_##symbol)
-#define FATTN__LIE_OF_PLACE (fattn__liar_now >= FATTN__LIAR_FAR_PADDED)
 
 /* The planted faults of the kernel (kernel_faults.h). */
 typedef enum fattn__fault_types {
     FATTN__TYPES_ANY,
     FATTN__TYPES_CAST,
+    FATTN__TYPES_WIDE,
     FATTN__TYPES_F8,
     FATTN__TYPES_F16,
     FATTN__TYPES_HOPPER,
@@ -87,7 +87,7 @@ typedef enum fattn__fault_types {
 } fattn__fault_types;
 
 typedef struct fattn__fault {
-    const char *word, *scene, *cases, *what; /* cases: a predicate */
+    const char *word, *cases, *what; /* cases: a predicate */
     fattn__fault_types types;
     fattn__liar liar;
 } fattn__fault;
@@ -109,6 +109,10 @@ void fattn__liar_load_keys(float *dst, int64_t step, const struct fattn__view *f
                            int64_t exist);
 /* P (dS) as the products take it. */
 float fattn__liar_cast(int32_t dtype, float x, bool of_ds);
+/* A row as it was loaded, and one as it was stored at `row` of its tensor: src, before its cast. */
+void fattn__liar_bend_input(const struct fattn__view *from, float *dst, int64_t dim);
+void fattn__liar_bend_stored(const struct fattn__view *to, int64_t row, const float *src,
+                             int64_t dim);
 /* Rows of O before their cast: o[rows][step] of head (b, h), from row0 on. */
 void fattn__liar_bend_o(const fattn_problem *p, const int64_t at[3], int64_t rows, float *o,
                         int64_t step);
@@ -132,6 +136,8 @@ int fattn__emulator_alive(void);
 #define FATTN__LIE_OF(pass_of, forward, backward) 0
 #define fattn__liar_load_keys(...) ((void)0)
 #define fattn__liar_cast(dtype, x, of_ds) fattn__number_round(dtype, x)
+#define fattn__liar_bend_input(...) ((void)0)
+#define fattn__liar_bend_stored(...) ((void)0)
 #define fattn__liar_bend_o(...) ((void)0)
 #define fattn__liar_bend_keys(...) ((void)0)
 #define fattn__liar_bend(question) ((void)0)
