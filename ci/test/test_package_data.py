@@ -70,6 +70,15 @@ class Needs(unittest.TestCase):
         self.assertEqual({"machine", "cudnn", "python", "reports", "driver"} - set(lines), set())
 
 
+class Libraries(Folder):
+    def test_one_message_names_all_that_is_missing(self):
+        words = ("-S", HOME, "-B", self.at, "-DFACTS_SHARED=ON")
+        said = start("cmake -G Ninja", *words, add={"PKG_CONFIG_LIBDIR": str(self.at)}).stderr
+        missing = "missing: jansson .*, libuv .*, libxxhash .*, libcrypto .*, Criterion"
+        self.assertRegex(said.replace("\n ", ""), missing)
+        self.assertEqual(said.count("CMake Error"), 1)
+
+
 class Pins(unittest.TestCase):
     def test_lists_pin_what_they_ask_for_and_readme_names_the_pythons(self):
         pythons = re.search(r"^pythons=\((.*)\)", (HOME / "ci/pins.sh").read_text(), re.M)[

@@ -8,14 +8,20 @@ set(FATTN_SOVERSION ${PROJECT_VERSION_MAJOR}) # structs carry their size and onl
 set(packed ${CMAKE_BINARY_DIR}/package)
 set(exports ${CMAKE_CURRENT_SOURCE_DIR}/package/exports.map)
 
-# Everything as one object, its inner names made local; both forms are made of it.
+# Everything as one object, its inner names made local; both forms are made of it. With FACTS_SHARED jansson and xxHash stay libraries of their own.
+set(unpack)
+set(parts)
+if(NOT FACTS_SHARED)
+  set(unpack COMMAND ${CMAKE_OBJCOPY} --redefine-sym stdin=fattn__no_stdin $<TARGET_FILE:jansson> ${packed}/jansson.a)
+  set(parts ${packed}/jansson.a $<TARGET_FILE:xxhash>)
+endif()
 add_library(fattn_no_stdin OBJECT package/no_stdin.c)
 target_link_libraries(fattn_no_stdin PRIVATE facts_options)
 add_custom_command(OUTPUT ${packed}/fattn.o ${packed}/libfattn.a
   COMMAND ${CMAKE_COMMAND} -E make_directory ${packed}
-  COMMAND ${CMAKE_OBJCOPY} --redefine-sym stdin=fattn__no_stdin $<TARGET_FILE:jansson> ${packed}/jansson.a
+  ${unpack}
   COMMAND ${CMAKE_LINKER} -r -o ${packed}/fattn.o $<TARGET_OBJECTS:fattn_no_stdin>
-          --whole-archive $<TARGET_FILE:fattn> $<TARGET_FILE:gpu> --no-whole-archive ${packed}/jansson.a $<TARGET_FILE:xxhash>
+          --whole-archive $<TARGET_FILE:fattn> $<TARGET_FILE:gpu> --no-whole-archive ${parts}
   COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=fattn_[!_]*" ${packed}/fattn.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${packed}/libfattn.a
   COMMAND ${CMAKE_AR} rcs ${packed}/libfattn.a ${packed}/fattn.o
@@ -23,7 +29,7 @@ add_custom_command(OUTPUT ${packed}/fattn.o ${packed}/libfattn.a
 
 # OpenMP as a library of its own: a process should have one, and a program may use it too.
 add_library(fattn_shared SHARED ${packed}/fattn.o)
-target_link_libraries(fattn_shared PRIVATE ${OpenMP_C_FLAGS} m dl)
+target_link_libraries(fattn_shared PRIVATE ${OpenMP_C_FLAGS} m dl $<$<BOOL:${FACTS_SHARED}>:jansson> $<$<BOOL:${FACTS_SHARED}>:xxhash>)
 # dlclose leaves it there: cuDNN calls its log function, and OpenMP's threads wait in a library that would go with it.
 target_link_options(fattn_shared PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined -Wl,-z,nodelete)
 set_target_properties(fattn_shared PROPERTIES OUTPUT_NAME fattn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION ${FATTN_SOVERSION}
@@ -32,6 +38,9 @@ set_target_properties(fattn_shared PROPERTIES OUTPUT_NAME fattn LINKER_LANGUAGE 
 
 # What a program that links the archive needs beside it.
 set(FATTN_STATIC_LIBRARIES ${OpenMP_C_LIB_NAMES} m dl pthread)
+if(FACTS_SHARED)
+  list(APPEND FATTN_STATIC_LIBRARIES jansson xxhash)
+endif()
 list(REMOVE_DUPLICATES FATTN_STATIC_LIBRARIES)
 list(TRANSFORM FATTN_STATIC_LIBRARIES PREPEND -l OUTPUT_VARIABLE FATTN_LIBS_PRIVATE)
 list(JOIN FATTN_LIBS_PRIVATE " " FATTN_LIBS_PRIVATE)
