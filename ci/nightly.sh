@@ -6,7 +6,7 @@
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
-#   STEP    clean liars suites fuzz targets builds programs torture threads mutants tidy packages pins; all of them unless given
+#   STEP    clean liars suites fuzz targets builds programs torture threads mutants tidy packages pins fresh; all of them unless given
 #   SUITES  which suites, SUITE or SUITE+KEY=VALUE (environment; default: all that a GPU does in about a quarter of an hour)
 #   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
 #   JOBS workers (the tool's own choice unless set)
@@ -21,7 +21,7 @@ targets=${TARGETS:-$home/build/fuzz} # a bundle has none
 suites=${SUITES:-smoke core core+fill=spiky core+fill=needle core+fill=neglse surface models numbers+engine=all peers-te peers-fe nightly}
 if [[ $# -eq 0 ]]; then
     set -- clean liars suites fuzz
-    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets builds programs torture threads mutants tidy packages pins
+    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets builds programs torture threads mutants tidy packages pins fresh
 fi
 worst=0
 verb=decide
@@ -67,6 +67,12 @@ for name; do
         torture) step torture "${TORTURE:-$home/ci/torture.sh}" --points "${TORTURE_POINTS:-0}" --table "$out/torture.md" ;;
         packages) step packages env FACTS_ALL=1 ctest --test-dir "${targets%/*}/release" -R '^ci_test_(relink|packages)$' --no-tests=error ;;
         pins) step pins "${PINS:-$home/ci/pins.sh}" --check ;; # every pinned package can be had for every supported Python and machine
+        fresh) # the oldest and the newest Python, and the other machine
+            for suite in bullseye:amd64 forky:amd64 bookworm:arm64; do
+                step "fresh-${suite/:/-}" env FACTS_FRESH_SUITE="${suite%:*}" FACTS_FRESH_MACHINE="${suite#*:}" \
+                    "${FRESH:-$home/ci/fresh.sh}" './facts cudnn install 9.27.0' './facts doctor'
+            done
+            ;;
         threads) step threads "${THREADS:-$home/ci/threads.sh}" ;;
         mutants) step mutants "${MUTANTS:-$home/ci/mutants.sh}" ;;
         tidy) step tidy env FACTS_TIDY_NODES=225000 bash "$home/ci/tidy.sh" "${targets%/*}/release" ;;

@@ -21,7 +21,7 @@ class Nightly(Folder):
             "TARGETS": str(self.at / "fuzz"),
             "TARGET_SECONDS": "77",
             "PATH": f"{self.at}:{os.environ['PATH']}",
-            **dict.fromkeys(("TORTURE", "THREADS", "MUTANTS", "PINS"), "/bin/true"),
+            **dict.fromkeys(("TORTURE", "THREADS", "MUTANTS", "PINS", "FRESH"), "/bin/true"),
         }
         done = start(CI / "nightly.sh", self.facts, "9.20.0", device, out, *steps, add=add)
         self.said = done.stdout
@@ -55,7 +55,7 @@ class Nightly(Folder):
         tidy = 'case "$*" in *max-nodes=225000*) ;; *) exit 1 ;; esac'
         self.put("clang-tidy", f"#!/bin/sh\n{tidy}\n")
         self.assertIn("targets", self.night("0")[1])
-        for step in ("torture", "pins", "tidy"):
+        for step in ("torture", "pins", "fresh-forky-amd64", "tidy"):
             self.assertIn(f"== {step}: exit 0", self.said)
         tests.write_text("")
         self.assertNotEqual(self.night("0", "targets")[0], 0)

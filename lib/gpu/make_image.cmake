@@ -78,6 +78,14 @@ if(version VERSION_GREATER_EQUAL 13.0) # an eighth of the size; drivers of CUDA 
   list(APPEND FLAGS --compress-mode=size)
 endif()
 
+# glibc 2.42 declares an rsqrt of its own for _GNU_SOURCE, which g++ defines; nvcc 13.0 has another one. The kernels need neither.
+execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE glibc ERROR_QUIET)
+if(glibc MATCHES "glibc ([0-9.]+)")
+  if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 2.42)
+    list(APPEND FLAGS -U_GNU_SOURCE)
+  endif()
+endif()
+
 set(key "${version} ${FLAGS} ${targets}")
 foreach(file ${SOURCES} ${READ})
   file(SHA256 ${file} hash)
