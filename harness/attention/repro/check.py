@@ -94,12 +94,15 @@ def compare(name, got, want, tolerance):
     with np.errstate(invalid="ignore", divide="ignore"):
         same = np.isnan(tolerance) | (got == want) | (np.isnan(got) & np.isnan(want))
         ratio = np.where(same, 0.0, np.abs(got - want) / tolerance)
+        judged = np.isfinite(tolerance) & np.isfinite(want) & np.isfinite(got)
+        over = np.sum(got * want, where=judged) / (np.sum(want * want, where=judged) or 1)
     ratio = np.where(np.isnan(ratio), np.inf, ratio)
     at = np.unravel_index(np.argmax(ratio), ratio.shape)
     where, good = ",".join(str(int(n)) for n in at), bool(ratio[at] <= 1)
     print(
         f"{name:12} largest error {ratio[at]:.3g} of its tolerance {tolerance[at]:.3g} at [{where}]:"
-        f" got {got[at]:.6g}, expected {want[at]:.6g}: {'PASS' if good else 'FAIL'}"
+        f" got {got[at]:.6g}, expected {want[at]:.6g}; got over expected {over:.4f}:"
+        f" {'PASS' if good else 'FAIL'}"
     )
     return good
 

@@ -134,7 +134,13 @@ class Script:
             if width is not None:
                 yield "diagonal_band_" * (not self.eight) + side + "_bound", str(width)
         if self.has("dropout_mask"):
-            yield "dropout", f"({self.tensor('dropout_mask')}, {self.small('dropout_scale')})"
+            given = [self.tensor("dropout_mask"), self.small("dropout_scale")]
+            if self.backward:
+                line = "    dropout_scale_inv = g.tensor(name='dropout_scale_inv', dim=[1, 1, 1, 1], stride=[1, 1, 1, 1], data_type=KIND.FLOAT)"
+                self.lines.append(line)
+                self.place("dropout_scale_inv", "dropout_scale_inv", 0)
+                given.append("dropout_scale_inv")
+            yield "dropout", f"({', '.join(given)})"
         elif case["dropout"] > 0:
             yield "dropout", f"({case['dropout']!r}, {self.small('seed')}, {self.small('offset')})"
         for side in ("k", "v"):

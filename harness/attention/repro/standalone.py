@@ -2,7 +2,7 @@
 """Writes the program of `facts repro CASE --standalone FOLDER` out of what the worker left in FOLDER/data.
 
 usage: standalone.py FOLDER [--frontend] [--keep] [--clean] [--new]
-Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read.
+Writes repro.c, Makefile and README.md into FOLDER, and leaves the .npy files that they read. --frontend: repro.py, reference.py and check.py, too.
   --keep     the worker's answers about the case stay, too
   --clean    writes nothing: the worker could not give all of its files
   --new      FOLDER/data was not there before, and goes if nothing is written
@@ -99,13 +99,13 @@ def death(row):
     )
 
 
-def expected(case, row, also):
+def expected(case, row):
     """For the README."""
     if row.get("verdict") in DEATHS and row.get("stage") in DOING:
         return "a plan or a refusal."
     runs = program_check.Program(case, row).runs()
     same = f", and {runs} runs give the same bits" if runs > 1 else ""
-    return f"every output is within the tolerance{also}{same}."
+    return f"every output is within the tolerance, and nothing is written outside a tensor{same}."
 
 
 COUNTS = {"wrong": "wrong", "not_finite": "not finite"}
@@ -155,13 +155,12 @@ def title(case, row):
     return f"cuDNN {version_text(case['cudnn'])}, sm_{case['sm']}: attention {passes}, {case['dtype']}: {what}"
 
 
-def readme(case, row, engine, knobs, how, also=""):
-    """`also`: what the program expects besides; "": a script."""
+def readme(case, row, engine, knobs, script):
+    """`script`: there is one, beside the program."""
     words = {
-        "as_script": not also,
+        "script": script,
         "title": title(case, row),
-        "how": how,
-        "expected": expected(case, row, also),
+        "expected": expected(case, row),
         "about": "\n".join("- " + line for line in about(case, row, engine, knobs)),
     }
     return program_check.filled("README.md.in", words)
@@ -183,11 +182,9 @@ def write_program(folder, case, row, decided):
         engine=engine,
         knobs=", ".join(f"knob({knob_name(key)}, {value})" for key, value in knobs.items()),
     )
-    how = "    make run CUDNN=/folder/of/cudnn CUDA=/usr/local/cuda\n\n`CUDNN` has `include/` and `lib/`. The program needs the headers of this cuDNN version."
-    said = readme(case, row, engine, knobs, how, ", and nothing is written outside a tensor")
     put(folder / "repro.c", program_check.filled("program.c.in", words))
     put(folder / "Makefile", text_of(HERE / "Makefile.in"))
-    put(folder / "README.md", said)
+    put(folder / "README.md", readme(case, row, engine, knobs, False))
 
 
 def put(path, text):
@@ -204,41 +201,44 @@ def write_script(folder, case, row, decided):
     said = about(case, row, engine, knobs)
     text = frontend.script(case, row, title(case, row), said, engine, knobs)
     read_by_check = {key: case[key] for key in case if key not in ("graph", "knob_numbers")}
-    how = "    pip install nvidia-cudnn-frontend torch numpy\n    python3 repro.py\n\nThe frontend loads the cuDNN of the package `nvidia-cudnn-cu13`, or the one that `LD_LIBRARY_PATH` leads to."
     put(folder / "repro.py", text)
     put(folder / "check.py", text_of(HERE / "check.py"))
+    put(folder / "reference.py", program_check.filled("reference.py.in", {}))
     put(folder / "data/case.json", json.dumps(read_by_check, indent=1))
-    put(folder / "README.md", readme(case, row, engine, knobs, how))
+    put(folder / "README.md", readme(case, row, engine, knobs, True))
 
 
-def clean(data, words, written):
+def clean(data, words, made):
     """Removes what only this program reads; and all data, if nothing reads it and nobody had put anything there."""
-    if not written and "--new" in words:
+    if not made and "--new" in words:
         shutil.rmtree(data, ignore_errors=True)
     for name in INTERNAL:
-        if not (written and "--frontend" in words and name == "case.json"):  # check.py reads it
+        if not ("repro.py" in made and name == "case.json"):  # check.py reads it
             (data / name).unlink(missing_ok=True)
 
 
 def main(words):
-    folder, as_script, written = pathlib.Path(words[0]), "--frontend" in words[1:], False
-    made = "repro.py, check.py" if as_script else "repro.c, Makefile"
+    folder, as_script, made = pathlib.Path(words[0]), "--frontend" in words[1:], ""
+    status, option = 0, "--standalone" + " --frontend" * as_script
     try:
         if "--clean" not in words[1:]:
             case, rows, decided = read(folder / "data")
             row = chosen(rows)
             check_words(case, row)
-            (write_script if as_script else write_program)(folder, case, row, decided)
-            written = True
+            write_program(folder, case, row, decided)
+            made = "repro.c, Makefile"
+            if as_script:
+                write_script(folder, case, row, decided)
+                made += ", repro.py, reference.py, check.py"
             print(f"facts repro: wrote {folder}: {made}, README.md and data/", file=sys.stderr)
     except CannotSay as error:
-        option = "--standalone" + " --frontend" * as_script
-        print(f"facts repro: {option}: {error}", file=sys.stderr)
-        return 3
+        alone = f"; wrote the C program alone into {folder}" if made else ""
+        print(f"facts repro: {option}: {error}{alone}", file=sys.stderr)
+        status = 3
     finally:
         if "--keep" not in words[1:]:
-            clean(folder / "data", words[1:], written)
-    return 0
+            clean(folder / "data", words[1:], made)
+    return status
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import shutil
 import e2e
 import programs
 
-ALL_LISTED = os.path.join(e2e.SOURCE, "ci/standalone.list")
+SECOND_WAY = os.path.join(e2e.SOURCE, "ci/second_way.sh")
 
 
 def without_addresses(plan):
@@ -67,16 +67,30 @@ class Plans(programs.Compiling):
 
     def test_programs_of_known_failures_make_the_plans_of_the_library(self):
         """Graph, engine, knobs and compiled kernels."""
-        ids = """bwd-nan-negative-lse-d160-128 bwd-one-row-for-all bwd-dbias-with-score-mod
-            gradients-of-the-other-type dsink-packed-padded-stats empty-keys-unwritten
-            expanded-max-sum-exp-unwritten packed-output-of-dense-inputs decode-paged-sink
-            decode-packed-stats fp8-bias fp8-forward-padded-tiles fp8-backward-packed""".split()
-        lines = [line.strip() for line in e2e.read(ALL_LISTED).splitlines()]
-        listed = [line.split(" ", 1) for line in lines if line and not line.startswith("#")]
-        self.assertLessEqual(set(ids), {name for name, _ in listed})
-        cases = [case.replace(" engine=all", "") for name, case in listed if name in ids]
+        cases = """bwd b=1 h=2 s=256 d=160/128 fill=neglse
+            bwd h=4/2 s=130/200 d=64 bias=1h1s
+            bwd h=2 s=128 d=64 bias=1hss dbias=1 mod=softcap:5
+            bwd dtype=bf16 grad=f16 h=2 s=130 d=64
+            bwd b=3 h=8/2 s=200 d=64 layout=thd padding=random softmax=sink dsink=1 stats=bsh1
+            fwd b=3 h=2 s=200 d=64 padding=zero:kv want=stats
+            fwd h=4/2 s=200 d=64 want=stats+max+sum_exp spelling=expanded
+            fwd b=3 h=4 s=200 d=64 o=thd padding=random want=stats
+            fwd h=4/2 s=1/256 d=128 padding=random softmax=sink paged=16 engine=1
+            fwd b=4 h=8/2 s=1/300 d=128 layout=thd padding=random want=stats
+            fwd dtype=e4m3 b=3 h=4/2 s=256 d=128 padding=random want=stats scales=odd""".splitlines()
+        cases = [f"pass={case.strip()} guards=off" for case in cases]
         for number, name in enumerate(e2e.CI_BUILDS):
             self.expect_the_same_plans(e2e.need(name), e2e.some(cases[number::2], of=8))
+
+    def test_the_second_way_makes_a_case_and_its_control_and_compiles_both(self):
+        out, environment = self.path("out"), {**os.environ, "CUDA": os.path.dirname(self.cuda)}
+        words = ["bash", SECOND_WAY, e2e.FACTS, e2e.NEW, out, "--device", "h100-sxm"]
+        done = e2e.Done(e2e.started([*words, "fp8-max-in-log2"], env=environment))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"(?m)^fp8-max-in-log2 +accepted +compiles +made *$")
+        self.assertEqual(set(os.listdir(out)) - {"000", "001"}, {f"{e2e.NEW.split('-')[0]}.jsonl"})
+        for line in e2e.read(out, "001", "repro.c").splitlines()[:1]:
+            self.assertIn("attention forward, e4m3", line)
 
     def test_programs_of_the_unified_operation_too(self):
         cases = """b=3 h=4/2 s=200 d=64 layout=thd padding=random mask=causal want=stats
@@ -120,7 +134,7 @@ class Words(e2e.TestCase):
         (line,) = [line for line in done.err.splitlines() if "--standalone" in line]
         for word in words:
             self.assertIn(word, line)
-        self.assertFalse(os.path.exists(self.path("p", "repro.c")))
+        self.assertFalse(os.path.exists(self.path("p", "repro.py" if frontend else "repro.c")))
 
     def test_what_a_program_cannot_say_leaves_nothing(self):
         for case, *words in (
@@ -131,7 +145,8 @@ class Words(e2e.TestCase):
         ):
             with self.subTest(case):
                 self.refused(case, *words, frontend="summed" in words)
-                self.assertFalse(os.path.exists(self.path("p", "data")), "of a refused program")
+                there = os.path.exists(self.path("p", "data"))
+                self.assertEqual(there, "summed" in words, "of a refused program")
 
     def test_a_refusal_removes_nothing_of_others(self):
         mine = {"mine.txt", "mine.npy"}

@@ -79,7 +79,7 @@ typedef enum option_kind {
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                         \
       "write a C program without FACTS that runs and checks the case")                             \
     X("frontend", 0, FLAG, frontend, NULL, ON(REPRO),                                              \
-      "with --standalone: write a Python script on cudnn-frontend instead")                        \
+      "with --standalone: write a Python script on cudnn-frontend, too")                           \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")     \
     X("oracle", 0, ORACLE, oracle, "cpu|gpu", ON(RUN) | ON(REPRO),                                 \
       "where the reference runs; default: on a GPU if there is one")                               \
