@@ -114,7 +114,7 @@ bundle_tests() {
     mkdir -p "$tree/lib/python" "$tree/examples"
     bundle_module "$tree/lib/python" "$oldest"
     cp "$home/examples/torch_attention.py" "$tree/examples/"
-    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/standalone.list" "$tree/ci/"
+    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home"/ci/second_way.{sh,py} "$tree/ci/"
     mkdir "$tree/ci/torture"
     cp "$home"/ci/torture/*.py "$tree/ci/torture/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0

@@ -65,7 +65,7 @@ class Docs(unittest.TestCase):
                 r"`(?:[\w.-]+/)*([a-zA-Z][\w-]*\.(?:c|h|cu|cuh|cpp|hpp|py|sh|js|j2))`", text
             ):
                 if not re.match(
-                    r"repro\.|cmd_NAME", word
+                    r"repro\.|reference\.|cmd_NAME", word
                 ):  # what `facts repro` writes; a new command
                     with self.subTest(page=str(page.relative_to(HOME)), file=word):
                         self.assertTrue(word in names)
