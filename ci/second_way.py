@@ -39,6 +39,7 @@ ENGINES = {
 KEYS, FILLS = (512, 2048, 8192, 32768), {"a mean": " fill=offset_v", "mean 0": ""}
 FORMS = {"c": "C", "python": "Python"}
 NONE = ("none", "")
+WHY = re.compile(r".*--frontend: |; wrote .*")  # what stands around the reason of `facts repro`
 OF_ROWS = re.compile(rf"\b({'|'.join(['engine', 'config', *FACTS])})\b")
 
 
@@ -102,7 +103,7 @@ class Run:
         return {
             "id": entry.name, "label": label, "fails": failure is not None, "verdict": got["facts"][0],
             "case": case, "control": control, **words, "good": open_ or shown == (failure is not None),
-            "line": {form: got.get(form, got["facts"])[1] for form in FORMS},
+            "line": {form: WHY.sub("", got.get(form, got["facts"])[1]) for form in FORMS},
             "folders": [one["folder"].name for one in (got, beside) if one],
         }  # fmt: skip
 
@@ -223,17 +224,22 @@ def write_checked(*paths):
             f"checked: {new}", 118, subsequent_indent="  ", break_long_words=False
         )
         path.write_text(text.replace(old[0], lines + "\n"), encoding="utf-8")
+    UPSTREAM.write_text(page_of(records), encoding="utf-8")
+    return 0
+
+
+def page_of(records):
+    """docs/upstream.md with the tables of these records."""
     page = UPSTREAM.read_text(encoding="utf-8")
     for mark, lines in (("shown", shown_table(records)), ("mean", mean_table(records))):
         table = "\n".join([f"<!-- {mark} -->", *lines, "", ""])
         page = re.sub(rf"<!-- {mark} -->\n(?s:.*?)\n\n", lambda _, new=table: new, page)
-    UPSTREAM.write_text(page, encoding="utf-8")
-    return 0
+    return page
 
 
-def findings():
+def findings(page):
     """[(title, ids, paragraphs)] of docs/upstream.md: `## 1. Title`, then `Files: ID ID`."""
-    page = UPSTREAM.read_text(encoding="utf-8").partition("\n## Not among")[0]
+    page = page.partition("\n## Not among")[0]
     for part in re.split(r"(?m)^## \d+\. ", page)[1:]:
         title, files, text = re.match(r"(.*)\n\nFiles: (.*)\n\n([^\0]*)", part).groups()
         yield title, re.findall(r"`([^`]+)`", files), text.strip()
@@ -242,7 +248,7 @@ def findings():
 def shown_table(records):
     yield "| | file | form | " + " | ".join(about["cudnn"] for about, *_ in records) + " |"
     yield "|--:|---|---|" + "---|" * len(records)
-    for number, (_, ids, _) in enumerate(findings(), 1):
+    for number, (_, ids, _) in enumerate(findings(UPSTREAM.read_text(encoding="utf-8")), 1):
         for name, form in ((name, form) for name in ids for form in FORMS):
             cells = (together(name, form, [one]).partition(" with ")[0] or "-" for one in records)
             yield f"| {number} | {name} | {FORMS[form]} | {' | '.join(cells)} |"
@@ -263,7 +269,7 @@ def package(target, *outs):
     """A folder for each finding of docs/upstream.md, out of the folders of runs."""
     entries = {entry.name: entry for entry in known.load(KNOWN)}
     records = read(path for out in outs for path in Path(out).glob("*.jsonl"))
-    for number, (title, ids, text) in enumerate(findings(), 1):
+    for number, (title, ids, text) in enumerate(findings(page_of(records)), 1):
         folder = Path(target) / f"{number:02}-{ids[0]}"
         shutil.rmtree(folder, ignore_errors=True)
         lines = [f"# {title}", "", text, ""]
@@ -277,6 +283,12 @@ def package(target, *outs):
     return 0
 
 
+def not_sent(folder, names):
+    """What the programs do not read, or what they compute themselves."""
+    large = {name for name in names if (Path(folder) / name).stat().st_size > 4096}
+    return [n for n in names if n in ("facts.log", "repro") or n.endswith(".want.npy") and n in large]  # fmt: skip
+
+
 def about_file(entry, records, folder):
     """The lines of one file of cases/known. Copies its programs."""
     words, source = entry.claim("contract")
@@ -286,14 +298,14 @@ def about_file(entry, records, folder):
     yield from ("| cuDNN | |", "|---|---|")
     yield from (f"| {v} | {versions[v]} |" for v in sorted(versions, key=known.number))
     yield from ("", f"Expected: {entry.expected or 'an answer within the tolerance.'}", "")
-    for about, row, out in ((a, row, out) for a, rows, out in records for row in rows):
-        if row.get("id") == entry.name:
-            place = "-".join(filter(None, (about["cudnn"], entry.name, row["label"])))
-            for what, source in zip(("case", "control"), row["folders"]):
-                skip = shutil.ignore_patterns("facts.log", "repro")
-                shutil.copytree(out / source, folder / f"{place}-{what}", ignore=skip)
-            seen = "; ".join(f"{FORMS[form]}: {row[form]}, {row['line'][form]}" for form in FORMS)
-            yield f"- `{place}-case`: {seen}"
+    own = [(about["cudnn"], row, out) for about, rows, out in records for row in rows if row.get("id") == entry.name]  # fmt: skip
+    for version, row, _ in own:
+        seen = (f"{FORMS[form]} {row[form]}: {row['line'][form]}".rstrip(": ") for form in FORMS)
+        yield f"- cuDNN {version}, {row['label'] or entry.name}: {'; '.join(seen)}"
+    for row, out in {row["label"]: (row, out) for _, row, out in own if row["fails"]}.values():
+        for what, source in zip(("case", "control"), row["folders"]):
+            name = "-".join(filter(None, (entry.name, row["label"], what)))
+            shutil.copytree(out / source, folder / name, ignore=not_sent)
     yield ""
 
 

@@ -212,6 +212,9 @@ def clean(data, words, made):
     """Removes what only this program reads; and all data, if nothing reads it and nobody had put anything there."""
     if not made and "--new" in words:
         shutil.rmtree(data, ignore_errors=True)
+    unread = ["sigma"] if "repro.py" in made else ["sigma", "want", "tolerance"]
+    for path in (path for word in unread for path in data.glob(f"*.{word}.npy")):
+        path.unlink()
     for name in INTERNAL:
         if not ("repro.py" in made and name == "case.json"):  # check.py reads it
             (data / name).unlink(missing_ok=True)
