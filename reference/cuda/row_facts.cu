@@ -301,6 +301,15 @@ __device__ __forceinline__ void put(double *array, int64_t at, double value)
         array[at] = value;
 }
 
+/* As in src/ref_forward.c. */
+__device__ __forceinline__ double lane_error(double nt, double top, bool discrete)
+{
+    if (discrete)
+        return 64.0 * nt * (1.0 + 2.0 * top) / 6.0;
+    return sqrt(nt) / 2.0 + 6.0 * fmax(0.0, sqrt(nt) - 2.0) +
+           16.0 * nt * fmax(0.0, 2.0 * top - 1.0);
+}
+
 __device__ __forceinline__ void write_statistics(const fref__call &c, const row &w,
                                                  const fref__facts &f, const measure &m,
                                                  const exponentials &e, double qk, double nck)
@@ -313,7 +322,7 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
     put(c.forward.sum_exp, at, e.sum);
     put(c.forward.lse_tau, at,
         E32 * (fabs(m.max) + fabs(lse) + e.extra / e.sum + 4.0 +
-               (r.discrete ? ADDED_ALIKE * f.nt : sqrt(f.nt) / 2.0)) +
+               lane_error(f.nt, 1.0 / e.sum, r.discrete)) +
             r.cl * r.ua * (nck / 2.0 * e.pull / e.sum + 1.5 * sqrt(nck) * qk * norm_p) +
             r.eps_exp * fmin(1.0, 4.0 * norm_p + 0.1));
     put(c.forward.max_tau, at,
@@ -374,7 +383,7 @@ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constan
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
     const double run = fmin(64.0 * f.nt, r.acc_run);
-    f.el = E32 * ((r.discrete ? ADDED_ALIKE * f.nt : sqrt(f.nt)) + 3.0) +
+    f.el = E32 * (lane_error(f.nt, 1.0 / e.sum, r.discrete) + sqrt(f.nt) / 2.0 + 3.0) +
            (r.acc_pv > 0.0 ? r.acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
     f.per_sum = exp(f.shift - m.max) / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;

@@ -9,7 +9,6 @@ namespace fref
 /* A probability below this may be flushed to zero by fp32 arithmetic. */
 constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
 constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
-constexpr double ADDED_ALIKE = 64.0 / 6.0; /* src/score.h */
 
 /* The weights of one key. `value` and `mean` are multiplied with the right-hand side, `variance` with
  * its squares, `bound` and the magnitude of `value` with its magnitudes. */

@@ -7,8 +7,7 @@
  *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
  *   ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst
  *         m the largest slope of the score modification, X the largest `extra` of score.h; without modification and bias 1 and 0
- *   eta = subnormal floor of P / Sum_exp [1]         el = e32 (sqrt(nt) + 3)    row sum and final division
- *                                                    el = e32 (64 nt/6 + 3)  where the weights have few values: score.h
+ *   eta = subnormal floor of P / Sum_exp [1]         el = e32 (w + sqrt(nt)/2 + 3)  row sum (w: lane_error), division
  *         with acc_pv > 0 and n = min(64 nt, acc_run): + acc_pv (n/8 + sqrt(n/3))    what one run of the accumulator cuts off
  *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
  *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
@@ -119,6 +118,16 @@ static fref__score_row score(double *s, fref__range keys, const pass *x, const s
     return fref__score_measure(s + keys.first, &arrays, n, sink);
 }
 
+/* What one lane's sum of nt tiles of 64 keys is off by, in E32; the largest weight is `top` of it
+ * (docs/numerics.md, section 2). */
+static double lane_error(double nt, double top, bool discrete)
+{
+    if (discrete)
+        return 64.0 * nt * (1.0 + 2.0 * top) / 6.0;
+    return sqrt(nt) / 2.0 + 6.0 * fmax(0.0, sqrt(nt) - 2.0) +
+           16.0 * nt * fmax(0.0, 2.0 * top - 1.0);
+}
+
 /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it
  * coherently in a peaked row. */
 static void write_statistics(const pass *x, const row_facts *f, const fref__score_row *row,
@@ -136,7 +145,7 @@ static void write_statistics(const pass *x, const row_facts *f, const fref__scor
     if (out->lse_tau)
         out->lse_tau[at] =
             E32 * (fabs(f->max) + fabs(f->lse) + sums->extra / f->sum + 4.0 +
-                   (r->discrete ? ADDED_ALIKE * f->nt : sqrt(f->nt) / 2.0)) +
+                   lane_error(f->nt, 1.0 / f->sum, r->discrete)) +
             r->cl * r->ua * (nck / 2.0 * sums->pull / f->sum + 1.5 * sqrt(nck) * f->qk * norm_p) +
             r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
     if (out->max_tau)
@@ -173,7 +182,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * row.largest_x + 2.0 * row.extra + 4.0);
     f.eta = r->p_normalised ? x->in.eta : x->in.eta / f.sum;
     const double run = fmin(64.0 * f.nt, r->acc_run);
-    f.el = E32 * ((r->discrete ? ADDED_ALIKE * f.nt : sqrt(f.nt)) + 3.0) +
+    f.el = E32 * (lane_error(f.nt, 1.0 / f.sum, r->discrete) + sqrt(f.nt) / 2.0 + 3.0) +
            (r->acc_pv > 0.0 ? r->acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
 
     write_statistics(x, &f, &row, &sums, nck,

@@ -12,9 +12,6 @@
 #include "slab.h"
 
 #define E32 0x1p-23
-/* What one lane is off by, in E32 for each tile of 64 equal keys: n equal numbers added one by one
- * are off by n/6 at worst, because all roundings between two powers of two are the same. */
-#define ADDED_ALIKE (64.0 / 6.0)
 #define THIRD (1.0 / 3.0) /* of u^2: the variance of a rounding by at most u */
 /* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says
  * nothing of the others' errors. */

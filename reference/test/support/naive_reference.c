@@ -209,6 +209,16 @@ static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
     x->nck = at_least_one((real)p->dim_qk / (real)r->chunk);
 }
 
+/* Of a row sum that one lane adds, in e32. A sink alone adds nothing. */
+static real added_error(const row *x)
+{
+    const real nt = at_least_one(ceill((real)x->n / 64)), top = 1 / x->sum;
+    if (x->r->discrete && x->n > 0)
+        return 64 * nt / 6 + 64 * nt * top / 3;
+    return sqrtl(nt) / 2 + (nt > 4 ? 6 * sqrtl(nt) - 12 : 0) +
+           (x->n > 0 && top > 0.5L ? 32 * nt * top - 16 * nt : 0);
+}
+
 static void forward_element(const row *x, naive_answers *out, int64_t at, int64_t c)
 {
     const naive_tensor *o = &out->o;
@@ -222,7 +232,7 @@ static void forward_element(const row *x, naive_answers *out, int64_t at, int64_
     real eta = gamma * most_kept(&x->d->problem) *
                eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) /
                (r->p_normalised ? 1 : x->sum),
-         el = E32_LONG * ((r->discrete ? 64 * nt / 6 : sqrtl(nt)) + 3);
+         el = E32_LONG * (added_error(x) + sqrtl(nt) / 2 + 3);
     const real run = 64 * nt < (real)r->acc_run ? 64 * nt : (real)r->acc_run;
     if (r->acc_pv > 0)
         el += (real)r->acc_pv * (run / 8 + sqrtl(run / 3));
@@ -275,11 +285,9 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
         pe += P * x->details[j].extra;
         pp += P * P;
     }
-    real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
+    real ua = (real)r->ua;
     out->lse.bound[row_index] =
-        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 +
-                    (r->discrete && x->n > 0 ? 64 * nt / 6
-                                             : sqrtl(nt) / 2)) + /* a sink alone adds nothing */
+        E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + added_error(x)) +
         (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
         (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
     out->max.bound[row_index] = E32_LONG * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) +
