@@ -4,10 +4,10 @@
 
 fattn__liar fattn__liar_now = FATTN__LIAR_NONE;
 
-#define AS_ROW(symbol, word, seed, what) { word, seed, what },
+#define AS_ROW(symbol, word, what) { word, what },
 static const struct {
-    const char *word, *seed, *what;
-} liars[] = { { "", "", "" }, FATTN__LIAR_LIST(AS_ROW) };
+    const char *word, *what;
+} liars[] = { { "", "" }, FATTN__LIAR_LIST(AS_ROW) };
 #undef AS_ROW
 
 const fattn__fault *fattn__fault_at(int index)
@@ -40,7 +40,7 @@ bool fattn__liar_take(const char *word)
 void fattn__liar_print(FILE *out)
 {
     for (int i = 1; i < FATTN__LIAR_CAUSAL_LOOSE; i++) /* the kernel's faults come behind */
-        fprintf(out, "%s\t%s\t%s\n", liars[i].word, liars[i].seed, liars[i].what);
+        fprintf(out, "%s\t%s\n", liars[i].word, liars[i].what);
 }
 
 void fattn__liar_bend(fattn_problem *question)

@@ -7,55 +7,40 @@
 #include "gpu_like.h"
 #include "kernel_faults.h"
 
-/* X(SYMBOL, "word", "seed", "what it breaks") */
+/* X(SYMBOL, "word", "what it breaks") */
+/* clang-format off */
 #define FATTN__LIAR_LIST(X)                                                                        \
-    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe",                                        \
-      "the question has Q's layout for O, the call what was asked")                                \
-    X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                  \
-    X(PROBE_ALIGN, "probe-align", "te-backend-probe",                                              \
-      "the question asks bottom-right as top-left")                                                \
-    X(GUARD_END, "guard-ends-too-early", "te-backend-probe",                                       \
-      "a rule without an end ends with its first version")                                         \
-    X(CAPTURE_STALE, "capture-stale", "te-backend-probe",                                          \
-      "an updated graph keeps the old addresses")                                                  \
-    X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention",                                     \
-      "the backward leaves the modification's slope out")                                          \
-    X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride",                             \
-      "stride 0 sorts as stride 1")                                                                \
-    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride",                \
-      "the gradient of a broadcast input is one of its parts")                                     \
-    X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride",                                             \
-      "bias is broadcast over heads whatever its shape")                                           \
-    X(ROPE_PAIR, "rope-pair", "rotary-embedding",                                                  \
-      "one pair of channels of one row turns the other way")                                       \
-    X(MX_COPY_Q, "mx-copy-q", "mxfp8",                                                             \
-      "dK of block-scaled types is a product with Q, not with its copy along the rows")            \
-    X(MX_COPY_K, "mx-copy-k", "mxfp8",                                                             \
-      "dQ of block-scaled types is a product with K, not with its copy along the keys")            \
-    X(MX_COPY_DO, "mx-copy-do", "mxfp8",                                                           \
-      "dV of block-scaled types is a product with dO, not with its copy along the rows")           \
-    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")         \
-    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask",                                          \
-      "every batch entry keeps the keys of the first")                                             \
-    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")    \
-    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")       \
-    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask",                                            \
-      "the keep bits of a row repeat after 64 keys")                                               \
-    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                \
-    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")          \
-    X(DROPOUT_ENTRIES, "dropout-entries", "dropout-mask", "the next entry has heads of the first") \
-    X(DROPOUT_HEADS_5, "dropout-heads-5", "dropout-mask", "heads 5 apart keep the same keys")      \
-    X(DROPOUT_ROWS_256, "dropout-rows-256", "dropout-mask", "rows 256 apart keep the same keys")   \
-    X(DROPOUT_KEYS_256, "dropout-keys-256", "dropout-mask",                                        \
-      "the keep bits of a row repeat after 256 keys")                                              \
-    X(DROPOUT_SEED_HIGH, "dropout-seed-high", "dropout-mask", "the seed has 32 bits")              \
-    X(DROPOUT_OFFSET_HIGH, "dropout-offset-high", "dropout-mask", "the offset has 32 bits")        \
-    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")           \
-    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow",                                         \
-      "an answer that is not finite is stored as 0")                                               \
-    X(LAUNCH_RACE, "launch-race", "flash-decode-semaphores",                                       \
-      "one call in eight leaves rows of O (of dK) at 0")                                           \
-    X(BATCH_16_BITS, "batch-16-bits", "grid-z-limit", "the batch index is kept in 16 bits")
+    X(PROBE_O_FORMAT, "probe-o-format", "the question has Q's layout for O, the call its own")     \
+    X(PROBE_BATCH, "probe-batch", "the question has batch 1")                                      \
+    X(PROBE_ALIGN, "probe-align", "the question asks bottom-right as top-left")                    \
+    X(GUARD_END, "guard-ends-too-early", "a rule without an end ends with its first version")      \
+    X(CAPTURE_STALE, "capture-stale", "an updated graph keeps the old addresses")                  \
+    X(MOD_NO_GRADIENT, "mod-no-gradient", "no slope of the modification")                          \
+    X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "stride 0 sorts as stride 1")                      \
+    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "a broadcast's gradient is one part") \
+    X(BIAS_SHAPE, "bias-shape", "bias is broadcast over heads whatever its shape")                 \
+    X(ROPE_PAIR, "rope-pair", "a pair of channels of one row turns the other way")                 \
+    X(MX_COPY_Q, "mx-copy-q", "dK of block-scaled types takes Q, not its copy along the rows")     \
+    X(MX_COPY_K, "mx-copy-k", "dQ of block-scaled types takes K, not its copy along the keys")     \
+    X(MX_COPY_DO, "mx-copy-do", "dV of block-scaled types takes dO, not its copy along the rows")  \
+    X(POLICY_LEAK, "policy-leak", "pop leaves the policy in force")                                \
+    X(DROPOUT_BATCHES, "dropout-batches", "every batch entry keeps the keys of the first")         \
+    X(DROPOUT_HEADS, "dropout-heads", "every head keeps the keys of the first")                    \
+    X(DROPOUT_ROWS, "dropout-rows", "every row keeps the keys of the first")                       \
+    X(DROPOUT_PERIOD, "dropout-period", "the keep bits of a row repeat after 64 keys")             \
+    X(DROPOUT_SEED, "dropout-ignored-seed", "the seed is not read")                                \
+    X(DROPOUT_OFFSET, "dropout-ignored-offset", "the offset is not read")                          \
+    X(DROPOUT_ENTRIES, "dropout-entries", "the next entry has heads of the first")                 \
+    X(DROPOUT_HEADS_5, "dropout-heads-5", "heads 5 apart keep the same keys")                      \
+    X(DROPOUT_ROWS_256, "dropout-rows-256", "rows 256 apart keep the same keys")                   \
+    X(DROPOUT_KEYS_256, "dropout-keys-256", "the keep bits of a row repeat after 256 keys")        \
+    X(DROPOUT_SEED_HIGH, "dropout-seed-high", "the seed has 32 bits")                              \
+    X(DROPOUT_OFFSET_HIGH, "dropout-offset-high", "the offset has 32 bits")                        \
+    X(NAN_MASKED, "nan-masked", "a score that is NaN counts as masked")                            \
+    X(OVERFLOW_ZEROED, "overflow-zeroed", "an answer that is not finite becomes 0")                \
+    X(LAUNCH_RACE, "launch-race", "one call in eight leaves rows of O (of dK) at 0")               \
+    X(BATCH_16_BITS, "batch-16-bits", "the batch index is kept in 16 bits")
+/* clang-format on */
 
 #ifdef FATTN_LIARS
 #include <stdbool.h>
@@ -97,7 +82,7 @@ const fattn__fault *fattn__fault_at(int index);
 
 /* Activates a mistake. False: the word is unknown. */
 bool fattn__liar_take(const char *word);
-/* Prints one line for each mistake outside of the kernel: word, seed and description, separated by tabs. */
+/* Prints one line for each mistake outside of the kernel: word, tab, description. */
 void fattn__liar_print(FILE *out);
 /* Do two kernels of one pass lie there? */
 #define FATTN__LIE_OF(pass_of, forward, backward)                                                  \
