@@ -206,5 +206,9 @@ Test(exec, dropout_of_a_backward_with_16_bit_stats_is_shown_by_its_forward)
                  "%s", fattn_last_error());
     cr_expect(kept.ask.pass == FATTN_FORWARD && kept.tensor[FACTS_TENSOR_STATS].dtype == FATTN_F32);
     fattn_plan_destroy(plan);
+    /* Each backend has its own random bits: no other may show them, whatever the policy allows. */
+    const facts_problem drops = problem_asked("pass=fwd " SMALL "dropout=0.1");
+    cr_expect_neq(facts_kept_plan(&plan, &kept, &worker, &drops, FATTN_BACKEND_MATH, true),
+                  FATTN_OK);
     fattn_context_destroy(worker.context);
 }

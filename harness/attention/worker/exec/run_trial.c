@@ -303,6 +303,8 @@ static bool prepare(facts_runs *r)
     };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");
+    if (r->reference->keep.here && !edit && r->reference->backend != who.backend)
+        facts_reference_destroy(r->reference); /* another configuration's backend dropped those */
     fattn_status status = r->reference->memory.problem
                               ? FATTN_OK
                               : facts_trial_prepare(r->reference, &making, edit, &error);

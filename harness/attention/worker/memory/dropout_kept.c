@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fattn/device.h"
+#include "fattn/policy.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/places.h"
 #include "numbers/fill/score_inputs.h"
@@ -232,13 +233,11 @@ static bool facts_kept_by_engine(const facts_problem *p)
     return p->ask.dropout != 0 && !p->ask.dropout_mask;
 }
 
-/* Each backend has another mask. If a rule refuses only cuDNN's backward, cuDNN's forward does not
- * show the mask of the math backend. */
-static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, int known,
+/* Each backend has another mask. If a rule refuses only cuDNN's backward, or an engine does not
+ * compile, the policy's first backend does not show the mask of the one that computes the case. */
+static bool is_answered_by(const facts_worker *worker, const fattn_problem *p,
                            fattn_backend backend)
 {
-    if (known != FACTS_BACKEND_NOT_KNOWN)
-        return known == (int)backend;
     fattn_decision *decision = NULL;
     const bool same = fattn_decide(&decision, worker->context, p, FATTN_ASK_A) == FATTN_OK &&
                       fattn_decision_backend(decision) == backend;
@@ -249,14 +248,24 @@ static bool is_answered_by(const facts_worker *worker, const fattn_problem *p, i
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker,
                              const facts_problem *problem, int backend, bool forward)
 {
+    const bool known = backend != FACTS_BACKEND_NOT_KNOWN;
+    fattn_policy alone = FATTN_POLICY_INIT;
+    int depth = 0;
+    alone.order[0] = backend;
+    alone.order_count = 1;
     *asked = *problem;
     if (forward)
         ask_forward(asked);
     ask_dump(asked);
+    if (known)
+        TRY(fattn_policy_push(&alone, &depth));
     fattn_status status =
         facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
-    if (status == FATTN_OK && asked->ask.pass != problem->ask.pass &&
-        !is_answered_by(worker, &problem->ask, backend, fattn_plan_backend(*out))) {
+    fattn_policy_pop(depth);
+    if (status == FATTN_OK &&
+        !(known ? (int)fattn_plan_backend(*out) == backend
+                : asked->ask.pass == problem->ask.pass ||
+                      is_answered_by(worker, &problem->ask, fattn_plan_backend(*out)))) {
         fattn_plan_destroy(*out);
         *out = NULL;
         status = FATTN_UNSUPPORTED;

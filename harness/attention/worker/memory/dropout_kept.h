@@ -26,9 +26,8 @@ typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_ho
 enum { FACTS_BACKEND_NOT_KNOWN = -1 };
 
 /* Must an engine dump the kept scores? Then facts_kept_plan makes the plan of that call, and *asked
- * is its problem: the forward of a backward, if `forward` is set. `backend` computes `problem`.
- * Returns as fattn_plan_create. Also returns FATTN_UNSUPPORTED if another backend computes the
- * forward, because each has its own random bits. */
+ * is its problem: the forward of a backward, if `forward` is set. `backend` computes `problem`,
+ * and it alone is asked: each has its own random bits. Returns as fattn_plan_create. */
 fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker,
                              const facts_problem *problem, int backend, bool forward);
 
