@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import support
 import synthetic
@@ -184,14 +185,13 @@ class Files(unittest.TestCase):
         self.assertIn("facts repro 'pass=bwd dtype=bf16 b=1'\\''; touch /tmp/owned; '\\'''", out)
 
     def test_more_rows_than_a_page_can_hold_are_in_the_files_and_the_page_says_so(self):
-        most, site.MOST_ROWS = site.MOST_ROWS, 100
-        self.addCleanup(setattr, site, "MOST_ROWS", most)
-        code, _, err = support.run(self.at / "good.jsonl", "-o", self.at / "page")
-        html = (self.at / "page/index.html").read_text()
-        self.assertEqual(code, 0)
-        self.assertIn("too many rows for one page", err)
-        self.assertRegex(html, r"\d+ rows are too many for one page")
-        self.assertNotIn("application/json", html)
+        for limit in ("MOST_ROWS", "MOST_CASES"):
+            with mock.patch.object(site, limit, 10):
+                code, _, err = support.run(self.at / "good.jsonl", "-o", self.at / "page")
+            html = (self.at / "page/index.html").read_text()
+            self.assertEqual((code, "too many rows for one page" in err), (0, True))
+            self.assertRegex(html, r"\d+ rows of \d+ cases are too many for one page")
+            self.assertNotIn("application/json", html)
         lines = (self.at / "page/results.csv").read_text().splitlines()
         self.assertEqual(len(lines), 1 + len(self.rows()[0]))
 

@@ -90,6 +90,6 @@ def run(args):
         head, sentence = words.answer(store)
         print(f"{head} {sentence}\n{Path(args.output) / 'index.html'}")
         if page.most:
-            said = f"too many rows for one page, which shows at most {page.most:,}: results.csv has all; for pages, report the records of shards one by one"
+            said = f"too many rows for one page, which shows at most {page.most}: results.csv has all; for pages, report the records of shards one by one"
             print(f"{_WHO}: {said}", file=sys.stderr)
     return OK if store.complete() else INCOMPLETE

@@ -296,7 +296,7 @@ class Sides:
 
 
 class _Clean(_Reading):
-    """Takes the rows of a store.Store, which are clean and all count. `held`: {(build, device): {case: {configuration: answer}}}."""
+    """Takes the rows of a store.Store, which are clean and all count. `held`: {(build, device): {case: {configuration: packed answer}}}."""
 
     def __init__(self, record):
         super().__init__(None, 0, record, Lists())
@@ -308,9 +308,8 @@ class _Clean(_Reading):
         if said not in self.offered:
             self.offered[said] = self.lists.number(row["engines"])
         row["offered"] = self.offered[said]
-        answer = answer_of(row, self.lists)
         held = self.held.setdefault((row["build"], row["device"]), {}).setdefault(row["case"], {})
-        held[latest.config(row)] = answer._replace(offered=self.lists.at[answer.offered])
+        held[latest.config(row)] = marshal.dumps(tuple(answer_of(row, self.lists)))
 
 
 class Stored:
@@ -326,10 +325,7 @@ class Stored:
                 reading.add_row(row)
         reading.lines = list(store.target_lines)
         reading.finish()
-        self._held = {
-            target: {case: [one[config] for config in sorted(one)] for case, one in held.items()}
-            for target, held in reading.held.items()
-        }
+        self._held, self.lists = reading.held, reading.lists
 
     def apart(self, slots):
         """The same record with the pairs `slots`, as Sides.pair() has them."""
@@ -337,11 +333,15 @@ class Stored:
         other.slots = [Slot(*(tuple(side[1:]) for side in sides)) for sides in slots]
         return other
 
+    def _at(self, target, case):
+        held = self._held.get(target, {}).get(case, {})
+        return [_unpack(held[config], self.lists) for config in sorted(held)]
+
     def pairs(self):
         for number, slot in enumerate(self.slots):
-            first, second = (self._held.get(target, {}) for target in slot)
-            for case in sorted({**first, **second}):
-                yield number, case, first.get(case, []), second.get(case, [])
+            cases_of = (self._held.get(target, ()) for target in slot)
+            for case in sorted(set().union(*cases_of)):
+                yield number, case, *(self._at(target, case) for target in slot)
 
     def offers(self):
         for slot, case, first, second in self.pairs():
@@ -349,7 +349,7 @@ class Stored:
                 yield slot, case, first[0].offered, second[0].offered
 
     def answers(self, slot, case):
-        return tuple(self._held.get(target, {}).get(case, []) for target in self.slots[slot])
+        return tuple(self._at(target, case) for target in self.slots[slot])
 
 
 def worst(answers):

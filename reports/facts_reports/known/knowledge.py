@@ -249,7 +249,9 @@ class _Values(dict):
         return self[key]
 
 
-_values = functools.lru_cache(maxsize=None)(_Values)
+_values = functools.lru_cache(maxsize=4096)(
+    _Values
+)  # a page asks about a case of each target in turn
 
 
 @functools.lru_cache(maxsize=None)

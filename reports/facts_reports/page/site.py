@@ -15,7 +15,8 @@ from . import opening
 from .payload import payload
 from .steps import Steps
 
-MOST_ROWS = 250_000  # of a page, which then has some 35 MB
+# of a page, which then has some 35 MB; what it needs of memory is in docs/torture.md
+MOST_ROWS, MOST_CASES = 250_000, 50_000
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "predicate.js data.js document.js state.js keys.js issues.js matrix.js heat.js boundary.js "
@@ -68,7 +69,7 @@ class Page:
     html: str
     first: dict  # its first screen: opening.of
     known: tuple = ()  # the answers of issues.Issues about its rows
-    most: int = 0  # rows that a page can hold, where there are more
+    most: str = ""  # what a page can hold, where there is more
 
 
 def _filled(template, **values):
@@ -82,14 +83,15 @@ def _filled(template, **values):
 def _too_large(store, title):
     """A page that says where the rows are: a browser cannot hold them."""
     first = opening.of(store, Steps.none(), wrong.of(store))
-    about = {"title": title, "first": first, "most": MOST_ROWS, "complete": store.complete()}
-    html = _filled("large.html.j2", rows=store.totals()["rows"], **about)
-    return Page(html, first, most=MOST_ROWS)
+    most = f"{MOST_ROWS:,} rows of {MOST_CASES:,} cases"
+    about = {"title": title, "first": first, "most": most, "complete": store.complete()}
+    html = _filled("large.html.j2", totals=store.totals(), **about)
+    return Page(html, first, most=most)
 
 
 def make(store, title, compared=None, home="", audit=None, rows=None):
     """A Page. `compared`: the diff.Diff that it is about; else the records say. `home`, `audit`, `rows`: of payload()."""
-    if store.totals()["rows"] > MOST_ROWS:
+    if store.totals()["rows"] > MOST_ROWS or store.totals()["cases"] > MOST_CASES:
         return _too_large(store, title)
     scripts = [(_HERE / "scripts" / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"

@@ -4,6 +4,7 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
+from sys import intern
 
 # Keys that only older records name: the key before them in a name, the key, its default, whether it is a number.
 _RETIRED = (
@@ -70,7 +71,7 @@ def parse(name):
     for token in name.split():
         key, sep, value = token.partition("=")
         if sep and key:
-            said[key] = value
+            said[intern(key)] = intern(value)  # of many cases few are different
     return said
 
 
@@ -86,14 +87,14 @@ def is_library_s(name, build):
     return " policy=" in name and build != "none"
 
 
-@lru_cache(maxsize=None)
+@lru_cache(maxsize=8192)
 def renamed(name, **more):
     """The name with other values of some keys, in the order of names."""
     said = {**parse(name), **more}
     return " ".join(f"{key}={said[key]}" for key in defaults() if key in said)
 
 
-@lru_cache(maxsize=None)
+@lru_cache(maxsize=8192)
 def bare(name):
     """The name without engine=: a run with engine=all asks the same question."""
     return " ".join(token for token in name.split() if not token.startswith("engine="))

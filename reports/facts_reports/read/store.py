@@ -69,7 +69,7 @@ class Store(reader.Sink):
 
     def __init__(self):
         self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
-        self.db.execute("PRAGMA cache_size=-262144")
+        self.db.execute("PRAGMA cache_size=-65536")
         self._seen = latest.Seen(self.db, _COLUMNS)
         self.runs, self.targets, self.starts = {}, {}, {}
         self.target_lines, self.files, self.turns = [], [], []
