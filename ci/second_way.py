@@ -22,13 +22,6 @@ from facts_reports.read import predicate
 
 HOME = Path(__file__).resolve().parent.parent
 KNOWN, UPSTREAM, SM = HOME / "cases/known", HOME / "docs/upstream.md", 90
-# Outside of the documentation: calls that cuDNN accepts and computes wrongly, faults, plans that do not build.
-MORE = """bool-mask-wrong bwd-dbias-with-score-mod bwd-deterministic-wide-heads-overrun
-    bwd-nan-negative-lse-d160-128 bwd-output-of-the-other-type decode-ignores-query-length
-    decode-paged-sink dropout-8-bit expanded-max-sum-exp-unwritten f32-general-forward
-    fp8-backward-packed fp8-bias fp8-offered-not-built fp8-score-modification
-    gradients-of-the-other-type large-grids-not-launched max-sum-exp-padding
-    swa-noncausal-skv-gt-1024-9140 unified-f32-illegal-access wide-output""".split()
 MEAN = "fp8-values-with-a-mean"  # {kernel: (case of the table, the output that is too small)}
 EIGHT = "dtype=e4m3 b=1 h=2 d=128 guards=off"
 ENGINES = {
@@ -39,6 +32,7 @@ ENGINES = {
 KEYS, FILLS = (512, 2048, 8192, 32768), {"a mean": " fill=offset_v", "mean 0": ""}
 FORMS = {"c": "C", "python": "Python"}
 NONE = ("none", "")
+RUNS = {"PASS", "refused", "compiles", "made"}  # a program that does not fail
 WHY = re.compile(r".*--frontend: |; wrote .*")  # what stands around the reason of `facts repro`
 OF_ROWS = re.compile(rf"\b({'|'.join(['engine', 'config', *FACTS])})\b")
 
@@ -83,23 +77,32 @@ class Run:
         lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
         return {"facts": NONE} | {line[0]: line[1:] for line in lines if len(line) == 3} | {"folder": folder}  # fmt: skip
 
-    def first(self, cases, good):
-        """(case, its programs): the first with one of these verdicts, or not run; else the first."""
+    def first(self, cases, good, words):
+        """(case, its programs): the first with one of these verdicts, or not run, whose programs end with these words; else the first."""
         for case in cases:
-            if self.ask(case)["facts"][0] in (*good, "accepted"):
-                return case, self.ask(case)
+            got = self.ask(case)
+            if (
+                got["facts"][0] in (*good, "accepted")
+                and {got[f][0] for f in FORMS if f in got} <= words
+            ):
+                return case, got
         return (cases[0], self.ask(cases[0])) if cases else (None, {})
 
     def show(self, entry, label, failure, cases, controls):
-        """The row of one claim. Its control is the one that differs in the fewest words."""
-        case, got = self.first(cases, failure.verdicts if failure else ["pass"])
+        """The row of one claim. Its control differs in the fewest words, and none of its programs fails."""
+        case, got = self.first(cases, failure.verdicts if failure else ["pass"], {"FAIL", *RUNS})
         words = set(case.split())
-        near = sorted(controls, key=lambda other: len(words ^ set(other.split())))[:3]
-        control, beside = self.first(near, ["pass"])
+        near = sorted(controls, key=lambda other: len(words ^ set(other.split())))[:5]
+        control, beside = self.first(near, ["pass"], RUNS)
         words = {form: judged(got.get(form, NONE)[0], beside.get(form, NONE)[0]) for form in FORMS}
         shown = any(word.startswith("shows") for word in words.values())
         seldom = failure is not None and failure.fields["verdict"].endswith("?")
-        open_ = seldom or set(words.values()) <= {"no program", "compiles", "made"}
+        others = knowledge.today().of(
+            case, self.version, SM
+        )  # a case may show another file's failure
+        others = [one for one in others if one["such_data"] and one["id"] != entry.name]
+        explained = not failure and any(got["facts"][0] in one["verdict"] for one in others)
+        open_ = seldom or explained or set(words.values()) <= {"no program", "compiles", "made"}
         return {
             "id": entry.name, "label": label, "fails": failure is not None, "verdict": got["facts"][0],
             "case": case, "control": control, **words, "good": open_ or shown == (failure is not None),
@@ -143,7 +146,7 @@ def listed(entries):
 def is_asked(entry, ids):
     documented = entry.is_failure and entry.claim("contract")[0] == ["documented"]
     return any(kind == "cases" for kind, *_ in entry.groups) and (
-        entry.name in ids if ids else documented or entry.name in MORE
+        entry.name in ids if ids else documented or entry.name in os.environ["MORE"].split()
     )
 
 
@@ -164,18 +167,22 @@ def run_all(version, out, *ids):
         if entry.name == MEAN:
             todo += [judges.submit(run.over, *x) for x in ((e, f, k) for e in ENGINES for f in FILLS for k in KEYS)]  # fmt: skip
     rows, form = [], "{:56} {:12} {:17} {:17} {}"
+    record = (out / f"{version}.jsonl").open("w", encoding="utf-8")
+    print(os.environ["MACHINE"], file=record, flush=True)
     for row in (one.result() for one in todo):
         rows.append(row)
+        print(json.dumps(row), file=record, flush=True)
         words = [MEAN, f"{row['over']}, {row['fill']}, {row['keys']}"] if "over" in row else [f"{row['id']}/{row['label']}".rstrip("/"), row["verdict"]]  # fmt: skip
         told = "" if row.get("good", True) else "<-- "
         told += next(filter(None, row.get("line", {}).values()), "")[:100]
         print(form.format(*words, *(row.get(name, "-") for name in FORMS), told), flush=True)
-    lines = [os.environ["MACHINE"], *map(json.dumps, rows)]
-    (out / f"{version}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = [row for row in rows if "id" in row]
     for row in (bad := [row for row in rows if not row["good"]]):
         wants = "fails" if row["fails"] else "is right"
-        print(f"second_way: {row['id']}: its file says that {version} {wants}: {row['case']}")
+        print(
+            f"second_way: {row['id']}: its file says that {version} {wants}: {row['case']}",
+            row["line"],
+        )
     print(f"{len(rows) - len(bad)} of {len(rows)} claims are shown, or no program can make the call; record: {out}/{version}.jsonl")  # fmt: skip
     return 1 if bad else 0
 
@@ -285,8 +292,12 @@ def package(target, *outs):
 
 def not_sent(folder, names):
     """What the programs do not read, or what they compute themselves."""
-    large = {name for name in names if (Path(folder) / name).stat().st_size > 4096}
-    return [n for n in names if n in ("facts.log", "repro") or n.endswith(".want.npy") and n in large]  # fmt: skip
+    paths = [Path(folder) / name for name in names]
+    big = sum(path.stat().st_size for path in paths if "want" not in path.name) > 8 << 20
+    return [
+        path.name for path in paths
+        if path.name in ("facts.log", "repro") or path.suffix == ".npy" and (big or ".want." in path.name and path.stat().st_size > 4096)
+    ]  # fmt: skip
 
 
 def about_file(entry, records, folder):

@@ -16,14 +16,21 @@
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 export PYTHON=${PYTHON:-python3} CUDA=${CUDA:-/usr/local/cuda} PROGRAM_SECONDS=${PROGRAM_SECONDS:-60}
+# 20 more: calls outside of the documentation that cuDNN accepts and computes wrongly, faults, and plans that do not build.
+export MORE="bool-mask-wrong bwd-dbias-with-score-mod bwd-deterministic-wide-heads-overrun bwd-nan-negative-lse-d160-128
+    bwd-output-of-the-other-type decode-ignores-query-length decode-paged-sink dropout-8-bit expanded-max-sum-exp-unwritten
+    f32-general-forward fp8-backward-packed fp8-bias fp8-offered-not-built fp8-score-modification gradients-of-the-other-type
+    large-grids-not-launched max-sum-exp-padding swa-noncausal-skv-gt-1024-9140 unified-f32-illegal-access wide-output"
 python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$home/reports${PYTHONPATH:+:$PYTHONPATH} "$PYTHON" "$home/ci/second_way.py" "$@"; }
 
 # Runs one program in its folder. Prints NAME<tab>WORD<tab>its line. WORD: PASS, FAIL, refused, stopped (its time is over), error.
 run_program() {
     local name=$1 log=$1.log status=0 word line
     shift
-    LD_LIBRARY_PATH=$LIBRARIES:${LD_LIBRARY_PATH-} timeout -s KILL "$PROGRAM_SECONDS" "$@" >"$log" 2>&1 || status=$?
+    # the outer shell alone would report a program that was killed
+    (LD_LIBRARY_PATH=$LIBRARIES:${LD_LIBRARY_PATH-} timeout -s KILL "$PROGRAM_SECONDS" "$@" >"$log" 2>&1; exit $?) 2>/dev/null || status=$?
     line=$(grep -m 1 FAIL "$log" || grep -m 1 refuses "$log" || tail -n 1 "$log")
+    [[ $line != *"cuDNN offers no engine"* ]] || status=3
     case $status in
     0) word=PASS ;;
     1) grep -q FAIL "$log" && word=FAIL || word=error ;;

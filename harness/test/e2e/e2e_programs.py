@@ -93,7 +93,7 @@ class pygraph(MagicMock):
         global calls
         for tensor, buffer in tensors.items():
             if isinstance(tensor, Node):
-                buffer.fill_(1)
+                buffer.array[:-4096] = 1  # not the guard behind it
                 buffer.array[0] = str(calls) == os.environ["OTHER_RUN"]
         calls += 1
 
