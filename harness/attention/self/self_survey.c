@@ -414,6 +414,10 @@ static bool run_honest(const work *w, facts_self_case *x, const char *name,
     facts_survey *s = w->survey;
     facts_self_end end;
     facts_self_case_run(&end, x, like, FATTN__LIAR_NONE);
+    if (end.answers == 0) { /* the call is refused, as of a view that is not aligned in 8 bits */
+        s->refused++;
+        return false;
+    }
     s->honest++;
     if (end.found) {
         const size_t used = strlen(s->alarms);

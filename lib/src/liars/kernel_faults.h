@@ -24,8 +24,17 @@
 #define FATTN__SCENE_PAGED "pass=fwd & paged!=0"
 #define FATTN__SCENE_GAPS "pass=fwd & stride!=dense"
 #define FATTN__SCENE_EMPTY "pass=fwd & (padding~zero* | lens!=none)"
+#define FATTN__SCENE_STATS "pass=fwd & want!=none"
+#define FATTN__SCENE_MAX "pass=fwd & want~*max+sum_exp"
+#define FATTN__SCENE_LOW "pass=fwd & (fill=neglse | bias_fill=rows_low)"
+#define FATTN__SCENE_DEAD_STATS "pass=fwd & want!=none & padding~zero*"
+#define FATTN__SCENE_PACKED_STATS "pass=fwd & want!=none & layout~*th* & h!=1"
+#define FATTN__SCENE_SCALED "pass=fwd & scales!=unit"
 #define FATTN__SCENE_HUGE_OFFSET "pass=fwd & stride!=dense"
 #define FATTN__SCENE_B_PLAIN "pass=bwd"
+#define FATTN__SCENE_B_GROUPS "pass=bwd & h~*/*"
+#define FATTN__SCENE_B_LARGE_GROUP "pass=bwd & h in (8/2, 16/1)"
+#define FATTN__SCENE_B_LONG "pass=bwd & (s.kv>=500 | fill=spiky)"
 #define FATTN__SCENE_B_CAUSAL "pass=bwd & mask~causal*"
 #define FATTN__SCENE_B_WINDOW "pass=bwd & window.left<inf"
 #define FATTN__SCENE_B_PADDED "pass=bwd & (padding!=none | lens!=none)"
@@ -47,8 +56,8 @@
     X(GQA_MOD, "fwd.gqa_mod", ANY, PLAIN, "key head h mod h_kv")                                   \
     X(SCALE_1PCT, "fwd.scale_1pct", ANY, PLAIN, "attention scale * 1.01")                          \
     X(SCALE_1E3, "fwd.scale_1e3", ANY, PLAIN, "attention scale * 1.001")                           \
-    X(SCALE_1E5, "fwd.scale_1e5", ANY, PLAIN, "attention scale * 1.00001")                         \
-    X(LOG2E_SHORT, "fwd.log2e_short", ANY, PLAIN, "log2 e = 1.4427")                               \
+    X(SCALE_1E5, "fwd.scale_1e5", ANY, STATS, "attention scale * 1.00001")                         \
+    X(LOG2E_SHORT, "fwd.log2e_short", ANY, STATS, "log2 e = 1.4427")                               \
     X(DQK_TAIL, "fwd.dqk_tail", ANY, PLAIN, "the last 8 channels of Q and K are not multiplied")   \
     X(RAGGED_PLUS_1, "fwd.ragged_plus_1", ANY, RAGGED, "keys and values start one token late")     \
     X(PAGE_LAST, "fwd.page_last", ANY, PAGED, "the first page for the last")                       \
@@ -59,7 +68,7 @@
     X(DROPOUT_STALE, "fwd.dropout_stale", ANY, DROPOUT, "keep bits of another offset")             \
     X(DROPOUT_NOSCALE, "fwd.dropout_noscale", ANY, DROPOUT, "1/(1-p) is missing")                  \
     X(O_NO_RESCALE, "fwd.o_no_rescale", ANY, PLAIN, "O is not rescaled in the last tile of keys")  \
-    X(MAX_INIT_0, "fwd.max_init_0", ANY, PLAIN, "the running maximum starts at 0")                 \
+    X(MAX_INIT_0, "fwd.max_init_0", ANY, LOW, "the running maximum starts at 0")                   \
     X(P_TRUNC, "fwd.p_trunc", CAST, PLAIN, "P truncated, not rounded")                             \
     X(O_TRUNC, "fwd.o_trunc", CAST, PLAIN, "O truncated, not rounded")                             \
     X(O_TRUNC_TILE, "fwd.o_trunc_tile", CAST, PLAIN, "O truncated in the last tile of rows")       \
@@ -69,11 +78,11 @@
     X(O_GAIN_1E3, "fwd.o_gain_1e3", ANY, PLAIN, "O * 1.001")                                       \
     X(ONE_ELEMENT, "fwd.one_element", ANY, PLAIN, "one element of O * 1.25")                       \
     X(Q_TILE_UNWRITTEN, "fwd.q_tile_unwritten", ANY, PLAIN, "the last tile of rows is not stored") \
-    X(LSE_LOG2, "fwd.lse_log2", ANY, PLAIN, "Stats in base 2")                                     \
-    X(MAX_LOW, "fwd.max_low", ANY, PLAIN, "Max is 3 too low, and Sum_exp e^3 times as large")      \
+    X(LSE_LOG2, "fwd.lse_log2", ANY, STATS, "Stats in base 2")                                     \
+    X(MAX_LOW, "fwd.max_low", ANY, MAX, "Max is 3 too low, and Sum_exp e^3 times as large")        \
     X(NO_SINK, "fwd.no_sink", ANY, SINK, "the sink is ignored")                                    \
     X(SPLIT_WEIGHT, "fwd.split_weight", ANY, SPLIT, "the last part's weight is the first's")       \
-    X(P_SATURATES, "fwd.p_saturates", F8, PLAIN, "2^-thr is missing: P clips")                     \
+    X(P_SATURATES, "fwd.p_saturates", F8, SCALED, "2^-thr is missing: P clips")                    \
     X(O_FLOOR, "fwd.o_floor", CAST, PLAIN, "O rounded toward minus infinity")                      \
     X(O_GAIN_5E4, "fwd.o_gain_5e4", ANY, PLAIN, "O * 1.0005")                                      \
     X(O_GAIN_1PCT, "fwd.o_gain_1pct", ANY, PLAIN, "O * 1.01")                                      \
@@ -82,26 +91,26 @@
     X(O_GAIN_ROWS, "fwd.o_gain_rows", ANY, PLAIN, "the last tile of rows of one head * 1.002")     \
     X(O_FLUSHED, "fwd.o_flushed", F16, PLAIN, "subnormal O becomes 0")                             \
     X(P_OTHER_TYPE, "fwd.p_other_type", FINER, PLAIN, "P in the type with fewer bits")             \
-    X(EXP_CUT, "fwd.exp_cut", ANY, PLAIN, "exp(x) = 0 below -10")                                  \
-    X(SUM_OF_CAST, "fwd.sum_of_cast", CAST, PLAIN, "the row sum adds P after its cast")            \
+    X(EXP_CUT, "fwd.exp_cut", ANY, STATS, "exp(x) = 0 below -10")                                  \
+    X(SUM_OF_CAST, "fwd.sum_of_cast", CAST, STATS, "the row sum adds P after its cast")            \
     X(KEEP_FACTOR, "fwd.keep_factor", ANY, DROPOUT, "1/(1-p) rounded to bf16")                     \
     X(TILE_EDGE_MAX, "fwd.tile_edge_max", ANY, PLAIN, "the largest key is lost at a tile's end")   \
     X(LAST_HEAD_KEY, "fwd.last_head_key", ANY, PLAIN, "the last head loses the last key")          \
     X(V_ROW, "fwd.v_row", ANY, PLAIN, "V of key 0 for key 1 in the last head")                     \
-    X(DEAD_STATS, "fwd.dead_stats", ANY, EMPTY, "Stats of a row without a key are 0")              \
+    X(DEAD_STATS, "fwd.dead_stats", ANY, DEAD_STATS, "Stats of a row without a key are 0")         \
     X(B_CAUSAL_LOOSE, "bwd.causal_loose_1", ANY, B_CAUSAL, "one key too many on the right")        \
     X(B_LEFT_LOOSE, "bwd.left_plus_1", ANY, B_WINDOW, "the left bound is inclusive")               \
     X(B_BOUNDS_SWAP, "bwd.bounds_swap", ANY, B_WINDOW, "left and right exchanged")                 \
     X(B_LEN_PLUS_1, "bwd.len_plus_1", ANY, B_PADDED, "one key past the length")                    \
     X(B_LEN_IGNORED, "bwd.len_ignored", ANY, B_PADDED, "the number of keys for the length")        \
     X(B_TILE_LOST, "bwd.last_tile_lost", ANY, B_PLAIN, "P = 0 in the last tile of keys")           \
-    X(B_GQA_MOD, "bwd.gqa_mod", ANY, B_PLAIN, "key head h mod h_kv")                               \
-    X(B_GQA_LAST, "bwd.gqa_last_only", ANY, B_PLAIN, "dK and dV of the group's last head only")    \
+    X(B_GQA_MOD, "bwd.gqa_mod", ANY, B_GROUPS, "key head h mod h_kv")                              \
+    X(B_GQA_LAST, "bwd.gqa_last_only", ANY, B_GROUPS, "dK and dV of the group's last head only")   \
     X(B_NO_DELTA, "bwd.no_delta", ANY, B_PLAIN, "D = 0")                                           \
     X(B_SCALE_1PCT, "bwd.scale_1pct", ANY, B_PLAIN, "attention scale * 1.01")                      \
     X(B_DQ_NOSCALE, "bwd.dq_noscale", ANY, B_PLAIN, "dQ without the attention scale")              \
     X(B_DQ_TWICE, "bwd.dq_twice", ANY, B_PLAIN, "the first tile of keys is added to dQ twice")     \
-    X(B_DQ_NARROW, "bwd.dq_acc_narrow", CAST, B_PLAIN, "dQ is accumulated in the input type")      \
+    X(B_DQ_NARROW, "bwd.dq_acc_narrow", CAST, B_LONG, "dQ is accumulated in the input type")       \
     X(B_P_TRUNC, "bwd.p_trunc", CAST, B_PLAIN, "P truncated before dV")                            \
     X(B_DROPOUT_STALE, "bwd.dropout_stale", ANY, B_DROPOUT, "keep bits differ from the forward's") \
     X(B_TAIL_EXP, "bwd.oob_tail_exp", ANY, B_PLAIN, "no mask past the last key: exp(0 - LSE)")     \
@@ -113,17 +122,17 @@
     X(B_DS_OTHER_TYPE, "bwd.ds_other_type", FINER, B_PLAIN, "dS in the type with fewer bits")      \
     X(B_DELTA_TAIL, "bwd.delta_tail", ANY, B_PLAIN, "D without the last 8 channels")               \
     X(B_LAST_ROW_DK, "bwd.last_row_dk", ANY, B_PLAIN, "the last row of one head is not in dK")     \
-    X(B_GROUP_NARROW, "bwd.group_narrow", CAST, B_PLAIN, "a group's parts are added narrowly")     \
+    X(B_GROUP_NARROW, "bwd.group_narrow", CAST, B_LARGE_GROUP, "a group is added in a narrow type") \
     X(B_PADDED_DK, "bwd.padded_dk", ANY, B_PADDED, "dK of padded keys is that of the last key")    \
     X(AMAX_O_LATE, "sys.amax_o_late", F8, PLAIN, "Amax_O after scale_o")                           \
     X(AMAX_TILE, "sys.amax_tile", F8, PLAIN, "amax without the last tile of rows")                 \
     X(AMAX_PADDING, "sys.amax_padding", F8, PADDED, "amax reads padded rows")                      \
     X(AMAX_DP_EARLY, "sys.amax_dp_early", F8, B_PLAIN, "Amax_dP before D is subtracted")           \
-    X(SCALE_S_IGNORED, "sys.scale_s_ignored", F8, PLAIN, "scale_s and descale_s are dropped")      \
+    X(SCALE_S_IGNORED, "sys.scale_s_ignored", F8, SCALED, "scale_s and descale_s are dropped")     \
     X(DBIAS_SCALED, "sys.dbias_scaled", ANY, B_BIAS, "dBias * attention scale")                    \
     X(DBIAS_BATCH, "sys.dbias_batch", ANY, B_BIAS, "dBias of the last batch entry alone")          \
     X(DBIAS_MASKED, "sys.dbias_masked", ANY, B_BIAS_CAUSAL, "masked entries are unwritten")        \
-    X(STATS_STRIDE, "sys.stats_stride", ANY, RAGGED, "ragged Stats are written head-major")        \
+    X(STATS_STRIDE, "sys.stats_stride", ANY, PACKED_STATS, "ragged Stats are written head-major")  \
     X(WORKSPACE_DIRTY, "sys.workspace_dirty", ANY, B_PLAIN, "dQ's accumulators are not zeroed")    \
     X(OFFSET_INT32, "sys.offset_int32", ANY, HUGE_OFFSET, "element offsets in 32 bits")            \
     X(GAP_IGNORED, "sys.gap_ignored", ANY, GAPS, "strides of O are taken as dense")                \

@@ -27,6 +27,31 @@ def _cell(shown):
     return "; ".join(parts) or "no case"
 
 
+def suites(lines):
+    """Of each suite: the faults that it shows in some type, and in every type whose data can show them."""
+    shown, every, blind = {}, {}, set()
+    for of in lines:
+        shown.setdefault(of["suite"], set())
+        every.setdefault((of["fault"], of["dtype"]), set())
+        if of.get("blind"):
+            blind.add((of["fault"], of["dtype"]))
+        if of["red"]:
+            shown[of["suite"]].add(of["fault"])
+            every[of["fault"], of["dtype"]].add(of["suite"])
+    faults = {fault for fault, _ in every}
+
+    def always(of):
+        return sum(
+            all(every[key] & of for key in every if key[0] == fault and key not in blind)
+            for fault in faults
+        )
+
+    rows = [(suite, str(len(of)), str(always({suite}))) for suite, of in shown.items()]
+    together = set().union(*shown.values())
+    rows.append(("together", str(len(together)), str(always(set(shown)))))
+    return _table((f"suite, of {len(faults)} faults", "shown", "in every type"), rows)
+
+
 def survey(lines):
     what, faults, types = lines[0]["what"], {}, {}
     for shown in lines[1:]:
@@ -43,5 +68,7 @@ def survey(lines):
 
 def main(argv):
     lines = [json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()]
+    if len({of["suite"] for of in lines[1:]}) > 1:
+        print(suites(lines[1:]) + "\n")
     print(survey(lines))
     return 0
