@@ -32,9 +32,7 @@ class Liars(unittest.TestCase):
             shown("f32", "core", 0, 0),
         )
         self.assertEqual(
-            out,
-            "| suite, of 1 faults | shown | in every type |\n|---|---|---|\n"
-            "| core | 1 | 0 |\n| smoke | 0 | 0 |\n| together | 1 | 0 |\n\n"
-            "| fault | what is wrong | bf16 | f16 | f32 |\n|---|---|---|---|---|\n"
+            out[out.index("| core") :],
+            "| core | 1 | 0 |\n| smoke | 0 | 0 |\n| together | 1 | 0 |\n\n| fault | what is wrong | bf16 | f16 | f32 |\n|---|---|---|---|---|\n"
             "| `fwd.x` | one key too many | core 3 of 4: 12.3 t1 o; smoke 0 of 2 | core 1 of 1: t1 o | no case |\n",
         )

@@ -139,8 +139,8 @@ static double facts_shared_cast(int32_t dtype)
     return facts_dtype_is_8_bit(dtype) ? facts_dtype_roundoff(dtype) / sqrt(3.0) : 0.0;
 }
 
-/* In every row of an entry (with spiky data in most rows) one key has all of P, and each row rounds the same number. A mean of the
- * summed values shows that it is one rounding. Without a mean its size does, where it is more than
+/* In every row of an entry (with spiky data in most rows) one key has all of P, and each row rounds
+ * the same number. A mean of the summed values shows that it is one rounding. Without a mean its size does, where it is more than
  * the rms of independent roundings, u/sqrt(3). */
 static bool one_key_has_all(const facts_problem *p)
 {
