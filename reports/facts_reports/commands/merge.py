@@ -147,7 +147,8 @@ class Merge:
         if not _key(item) or str(item["verdict"]) not in VERDICTS:
             report.refuse("a row without case, build, device or a known verdict")
             return
-        row = {name: item.get(name) for name in ("case", "build", "device", "verdict", "stage")}
+        words = ("case", "build", "device", "verdict", "stage", "group")
+        row = {name: item.get(name) for name in words}
         row["attempt"] = _number(item.get("attempt"), 1)
         row["config"] = _number(item.get("config"), None)
         run = item["run"] if isinstance(item.get("run"), str) and item["run"] else report.run

@@ -72,6 +72,7 @@ class Seen:
         run, build, device = row["run"], row["build"], row["device"]
         at = self._numbers.get((run, build, device)) or self._numbers.get((run, build, "*"), 0)
         worst = len(OUTCOMES) - RANK[row["verdict"]] if is_finding(row["verdict"]) else 0
+        worst += 0.5 * (row.get("group") != "fuzz/repeated")  # a repeat counts where it is worse
         rule = is_answer(row), self._started.get(run, ""), worst, self._file, at
         self._batch.append((row["case"], build, device, config(row), *rule, *more))
         if len(self._batch) >= 5000:
