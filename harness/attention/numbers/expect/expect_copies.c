@@ -78,12 +78,15 @@ static facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
 
 /* An average P of a backward in 8 bits is below the type's smallest step. Then many P become 0 and
  * some a whole step: the roundings lean to one side by far more than a rounding beside 1. If dO has
- * a mean, small P count as much as large ones, and lean up to 5/2 steps. (A forward casts P before
- * it divides by the sum.) */
+ * a mean, small P count as much as large ones, and lean up to 5/2 steps. A forward casts P beside
+ * the largest number of its row, before it divides by the sum: only a sink is so much larger, in
+ * every head but the first. */
 static bool p_is_lost(const facts_problem *p)
 {
-    if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_S].count == 0)
+    if (p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
+    if (p->ask.pass == FATTN_FORWARD)
+        return p->ask.sink && !p->off_by_one && p->ask.heads_q > 1;
     const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 1.0;
     return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
            steps * facts_decode(p->ask.dtype, 1);
