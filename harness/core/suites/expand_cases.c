@@ -144,6 +144,7 @@ bool facts_known_in_regress(const char *text)
 struct facts_cases {
     facts_intern *names; /* of case i: the text i + 1 */
     uint32_t *group;     /* of each case */
+    uint64_t *calls;
     size_t count;
     facts_suite suite;
     char **texts; /* file contents and names that the suite points into */
@@ -290,14 +291,18 @@ static const char *name_at(const facts_cases *cases, size_t i)
     return facts_intern_text(cases->names, (uint32_t)i + 1);
 }
 
-/* Adds a case unless it is there. */
-static void add_case(facts_cases *cases, const facts_case *c, size_t group)
+/* Adds a case unless it is there; its calls add up. */
+static void add_case(facts_cases *cases, const facts_case *c, const facts_suite_line *line)
 {
     char name[FACTS_NAME_MAX];
-    if (facts_intern_id(cases->names, facts_case_name(c, name)) <= cases->count)
-        return;
-    cases->group = facts_grow(cases->group, cases->count, sizeof *cases->group);
-    cases->group[cases->count++] = (uint32_t)group;
+    const uint32_t at = facts_intern_id(cases->names, facts_case_name(c, name));
+    if (at > cases->count) {
+        cases->group = facts_grow(cases->group, cases->count, sizeof *cases->group);
+        cases->calls = facts_grow(cases->calls, cases->count, sizeof *cases->calls);
+        cases->calls[cases->count] = 0;
+        cases->group[cases->count++] = (uint32_t)line->group;
+    }
+    cases->calls[at - 1] += line->calls;
 }
 
 static bool keeps(const facts_predicate *p, const facts_case *c)
@@ -313,7 +318,7 @@ static bool take_case(facts_cases *cases, const facts_suite_line *line, facts_ca
         return true;
     if (with && !facts_case_override(c, with, error))
         return false;
-    add_case(cases, c, line->group);
+    add_case(cases, c, line);
     return true;
 }
 
@@ -468,7 +473,11 @@ facts_planned facts_cases_at(const facts_cases *cases, size_t i)
 {
     const facts_group *group = &cases->suite.group[cases->group[i]];
     return (facts_planned){
-        .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect
+        .name = name_at(cases, i),
+        .group = group->name,
+        .why = group->why,
+        .expect = group->expect,
+        .calls = cases->calls[i],
     };
 }
 
@@ -493,5 +502,6 @@ void facts_cases_destroy(facts_cases *cases)
     free(cases->texts);
     facts_intern_free(cases->names);
     free(cases->group);
+    free(cases->calls);
     free(cases);
 }

@@ -13,6 +13,7 @@ typedef struct facts_planned {
     const char *group, *why;
     const char *expect; /* of a group of refusals: the refusal that is expected, "CLASS words of the
                            reason"; "" otherwise */
+    uint64_t calls;     /* that models make of it, in all lines; 0: unknown */
 } facts_planned;
 
 typedef struct facts_cases facts_cases; /* owner; opaque */

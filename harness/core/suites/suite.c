@@ -134,6 +134,19 @@ static bool read_number(reader *r, facts_span *rest, const char *word, uint64_t 
            facts_lines_fail(&r->in, number.at, "%s= of a draw is a whole number", word);
 }
 
+/* `calls N` at the front of a line. */
+static bool read_calls(reader *r, facts_span *text, facts_suite_line *line)
+{
+    facts_span rest = *text;
+    if (!facts_span_is(facts_span_word(&rest), "calls"))
+        return true;
+    facts_span number = facts_span_word(&rest);
+    *text = facts_span_trim(rest);
+    return (facts_read_integer(number, UINT64_C(1) << 40, &line->calls) && line->calls &&
+            text->length) ||
+           facts_lines_fail(&r->in, number.at, "calls takes how many, then a case: calls 12 d=64");
+}
+
 /* `draw N [seed=S] [work=W]` at the front of a line. */
 static bool read_draw(reader *r, facts_span *text, facts_suite_line *line)
 {
@@ -195,7 +208,7 @@ static bool read_pattern(reader *r, facts_span text)
         kept = facts_span_trim((facts_span){ text.at + where + 5, text.length - where - 5 });
         text = facts_span_trim((facts_span){ text.at, where });
     }
-    if (!read_draw(r, &text, &line))
+    if (!read_calls(r, &text, &line) || !read_draw(r, &text, &line))
         return false;
     line.place = (facts_place){ r->in.where, r->in.line, (int)(text.at - r->in.start) + 1 };
     if (where != SIZE_MAX && !facts_lines_predicate(&r->in, kept, "where: ", &line.where))

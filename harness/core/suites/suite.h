@@ -25,6 +25,7 @@ typedef struct facts_suite_line {
     facts_predicate *where; /* of the line */
     uint64_t draw, seed;    /* draw 0: all members */
     uint64_t work;          /* the most of a drawn case; 0: no limit */
+    uint64_t calls;         /* that a model makes of each; 0: unknown */
     facts_drawn_keys *keys;
     size_t key_lines;
 } facts_suite_line;

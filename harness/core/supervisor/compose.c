@@ -10,9 +10,10 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 #undef AS_WORD
 
 /* Members that the supervisor writes in every row: a worker's values of them are dropped. */
-static const char *const own_keys[] = { "case",  "cudnn",       "build", "device",        "sm",
-                                        "grade", "expectation", "known", "wall_ms",       "attempt",
-                                        "run",   "group",       "more",  "verdict_before" };
+static const char *const own_keys[] = {
+    "case",    "cudnn",   "build", "device", "sm",    "grade", "expectation",   "known",
+    "wall_ms", "attempt", "run",   "group",  "calls", "more",  "verdict_before"
+};
 
 static bool is_ours(facts_span key)
 {
@@ -68,6 +69,8 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
     facts_text_member_int(out, "attempt", frame->attempt);
     facts_text_member_if(out, "run", frame->run);
     facts_text_member_if(out, "group", frame->group);
+    if (frame->calls)
+        facts_text_member_int(out, "calls", (int64_t)frame->calls);
     if (frame->more)
         facts_text_puts(out, "\"more\":true,");
     facts_text_close(out);

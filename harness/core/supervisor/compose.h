@@ -17,6 +17,7 @@ typedef struct facts_frame {
     int sm;
     double wall_ms; /* below 0: not known */
     int attempt;
+    uint64_t calls; /* 0: unknown */
     bool more;
 } facts_frame;
 

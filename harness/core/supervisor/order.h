@@ -19,6 +19,7 @@ typedef enum facts_task { FACTS_TASK_LIST(AS_ENUM) FACTS_TASK_COUNT } facts_task
 typedef struct facts_work {
     const char *name;   /* canonical */
     const char *group;  /* of its suite, or "" */
+    uint64_t calls;     /* that a model makes of it; 0: unknown */
     const char *expect; /* "CLASS words": what it has to be refused with; "" for most */
     int from_config;    /* with engine=all: the rows before it are there already */
     bool alone;         /* its worker ends after it, so that a bad end is this case's */

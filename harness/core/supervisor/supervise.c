@@ -516,6 +516,7 @@ static facts_frame frame_of(const facts_supervision *run, size_t target, size_t 
     return (facts_frame){
         .name = order->work[work].name,
         .group = order->work[work].group,
+        .calls = order->work[work].calls,
         .cudnn = state->target->build.version,
         .build = state->target->build.name,
         .device = state->device,

@@ -325,6 +325,7 @@ static void take_shard(facts_session *s)
         if (in_shard(s->options, planned.name))
             s->work[s->work_count++] = (facts_work){ .name = planned.name,
                                                      .group = planned.group,
+                                                     .calls = planned.calls,
                                                      .expect = planned.expect };
     }
 }
