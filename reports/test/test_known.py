@@ -14,32 +14,7 @@ from facts_reports.read.store import load
 HOME = Path(__file__).resolve().parent.parent.parent
 FOLDER = HOME / "cases/known"
 FAMILIES = "general: 1, 7 from 9.15.0\nhopper: none, 5 from 9.13.0, 9 from 9.15.0\n"
-FILE = """title: Something is wrong.
-kind: failure
-verdict: wrong
-
-failure:
-verdict: wrong
-when: pass=bwd & dtype=e4m3 & s.q%16!=0
-engine: general
-sm: 90
-suspected: 80..89
-seen: 9.14.0 9.19.0; H100, a record
-right: 9.27.0; H100, another record
-date: 2026-11-22
-guard: seq_q is {s.q}
-instead: pad
-
-cases:
-pass=bwd dtype=e4m3 s=200 guards=off
-
-controls:
-why: full tiles
-pass=bwd dtype=e4m3 s=256 guards=off
-
-text:
-More: of it.
-"""
+FILE = (support.HERE / "something.known").read_text()
 
 
 WRONG = "pass=bwd dtype=e4m3 s=200 guards=off"

@@ -54,7 +54,6 @@ const char *fattn__fact_pass_word(int32_t pass) { return pass == FATTN_FORWARD ?
 const char *fattn__fact_misaligned_word(const fattn_problem *p) { return p->dv_strides[2] == FATTN__ROLE_K ? "k" : "?"; }
 """
 
-MISALIGNED = ".dv_strides[2] = FATTN__ROLE_{}"
 # A condition that holds where a field is 1 and not where it is 0. The opposite is asked too.
 FLAGS = """
 pass=bwd pass, align=br align, bias!=none has_bias, dbias=1 dbias, mod!=none score_mod, softmax=sink sink
@@ -75,75 +74,10 @@ def flags():
         yield from ((when, set_, "0"), (other, "0", set_))
 
 
-# A condition, a problem for which it holds, and one for which it does not.
 HOLDS = [
-    # operators
-    ("s.q<=64", ".seq_q = 64", ".seq_q = 65"),
-    ("s.q<64", ".seq_q = 63", ".seq_q = 64"),
-    ("s.q>64", ".seq_q = 65", ".seq_q = 64"),
-    ("s.q>=64", ".seq_q = 64", ".seq_q = 63"),
-    ("s.kv%128!=0", ".seq_kv = 129", ".seq_kv = 256"),
-    ("s.q%64 in (0, 32)", ".seq_q = 96", ".seq_q = 97"),
-    ("s.kv>s.q", ".seq_kv = 2, .seq_q = 1", ".seq_kv = 1, .seq_q = 1"),
-    ("s.kv%128=s.q", ".seq_kv = 130, .seq_q = 2", ".seq_kv = 130, .seq_q = 130"),
-    ("dtype in (bf16, f16)", ".dtype = 2", ".dtype = 3"),
-    ("b=1 | h.q=1", ".batch = 2, .heads_q = 1", ".batch = 2, .heads_q = 2"),
-    ("b=1 & h.q=1", ".batch = 1, .heads_q = 1", ".batch = 1, .heads_q = 2"),
-    ("s.q=1 & (b=1 | h.q=1)", ".seq_q = 1, .batch = 1", ".seq_q = 2, .batch = 1"),
-    ("s.q=1 & b=1 | h.q=1", ".heads_q = 1", ".seq_q = 1, .heads_q = 2"),
-    ("!(b=1 & h.q=1)", ".batch = 1", ".batch = 1, .heads_q = 1"),
-    ("!(b=1)", ".batch = 2", ".batch = 1"),
-    ("!(b<2)", ".batch = 2", ".batch = 1"),
-    ("!(!(b=1))", ".batch = 1", ".batch = 2"),
-    ("reach_o>=2147483648", ".dv_strides[3] = 2147483648", ".dv_strides[3] = 2147483647"),
-    ("stride_o>=2147483648", ".dk_strides[3] = 2147483648", ".dk_strides[3] = 2147483647"),
-    # numbers and words
-    ("h.k=3 & h.v=2", ".heads_k = 3, .heads_v = 2", ".heads_k = 3, .heads_v = 3"),
-    ("h.kv=3", ".heads_k = 3", ".heads_k = 1"),
-    ("d.qk>192 & d.v<=128", ".dim_qk = 256, .dim_v = 128", ".dim_qk = 192, .dim_v = 128"),
-    ("out=f32", ".o_dtype = 3", ".o_dtype = 1"),
-    ("grad!=f32", ".grad_dtype = 1", ".grad_dtype = 3"),
-    ("do_dtype=e5m2", ".do_dtype = 5", ".do_dtype = 4"),
-    ("stats_dtype!=f32", ".stats_dtype = 1", ".stats_dtype = 3"),
-    ("dtype in (mxe4m3, mxe5m2)", ".dtype = 7", ".dtype = 5"),
-    ("bias_dtype=f32", ".has_bias = 1, .bias_dtype = 3", ".bias_dtype = 3"),
-    ("bias_dtype!=f32", ".has_bias = 1, .bias_dtype = 1", ".bias_dtype = 1"),
-    ("dropout>0", ".dropout = 0.25", ".dropout = 0"),
-    ("dropout=0.25", ".dropout = 0.25", ".dropout = 0.5"),
-    ("scale<=0", ".attn_scale = -0.5", ".attn_scale = 0.5"),
-    ("scale<=0", ".attn_scale = 0", ".attn_scale = 0, .scale_in_memory = 1"),
-    ("scale!=0.5", ".attn_scale = 1", ".attn_scale = 1, .scale_in_memory = 1"),
-    ("window.left<=128", ".has_left = 1, .window_left = 128", ".window_left = 128"),
-    ("window.right=inf", ".window_right = 1", ".has_right = 1, .window_right = 1"),
-    ("mask=causal", ".has_right = 1", ".has_right = 1, .align = 1"),
-    ("mask=causal", ".has_right = 1", ".has_right = 1, .window_right = 1"),
-    ("mask=causal_br", ".has_right = 1, .align = 1", ".has_right = 1, .align = 1, .has_left = 1"),
-    ("mask=none", ".has_right = 1, .has_left = 1", ".has_right = 1"),
-    # keys with a few comparisons
-    ("bias~bool:*", ".has_bias = 1, .bias_dtype = 8", ".has_bias = 1, .bias_dtype = 1"),
-    ("stats=bhs1", ".dv_strides[3] = 43", ".dv_strides[3] = 41"),
-    ("stats!=bhs1", ".dv_strides[3] = 41", ".dv_strides[3] = 43"),
-    ("want~*stats*", ".outputs = 1", ".outputs = 6"),
-    ("want~*stats*", ".outputs = 8", ".outputs = 16"),
-    ("want~*stats2*", ".outputs = 8", ".outputs = 1"),
-    ("want~*stats* & want!~*stats2*", ".outputs = 1", ".outputs = 8"),
-    ("want~*max*", ".outputs = 2", ".outputs = 1"),
-    ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
-    ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"),
-    ("want=none", "0", ".outputs = 1"),
-    ("padding!=none | lens!=none", ".padding = 1", "0"),
-    ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
-    ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"),
-    ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
-    ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"),
-    # facts
-    ("misaligned=none", MISALIGNED.format("COUNT"), MISALIGNED.format("K")),
-    ("misaligned in (k, dbias)", MISALIGNED.format("DBIAS"), MISALIGNED.format("Q")),
-    ("ragged=1", ".ragged_bits = 32", "0"),
-    ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
-    ("q_order in (bshd, sbhd)", ".dv_strides[3] = 2", ".dv_strides[3] = 3"),
-    ("query_tiles>128", ".dk_strides[1] = 129", ".dk_strides[1] = 128"),
-    ("stride_qkv>=2 | stride_dq>=2", ".dv_strides[0] = 2", ".dk_strides[3] = 2"),
+    line.split(" ; ")
+    for line in (support.HERE / "guards.test").read_text().splitlines()
+    if line and not line.startswith("#")
 ]
 
 # A sentence, a problem, and what is said.

@@ -199,6 +199,12 @@ class Record:
         return {tuple(row.get(k) for k in keys): row for row in self.rows}
 
 
+def data(name):
+    """The text of a file of harness/test/data."""
+    with open(os.path.join(SOURCE, "harness/test/data", name), encoding="utf-8") as file:
+        return file.read()
+
+
 def library(folder, name, source="", soname=None):
     """Compiles a small shared library for a test; returns its path."""
     os.makedirs(folder, exist_ok=True)

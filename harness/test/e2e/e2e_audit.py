@@ -9,33 +9,7 @@ import tempfile
 import e2e
 
 ASKED = ("--cudnn", f"{e2e.OLD},{e2e.NEW}")
-RULES = """
-project: test 1.0
-rule: t/8
-says: nowhere: dims
-kind: decision
-refuse: d.qk%8!=0
-edge: pass=fwd | d=100 | d=104
-rule: t/strict
-says: nowhere: grouped heads are said to be refused
-kind: decision
-refuse: h.q!=h.k
-edge: pass=fwd | h=8/2 | h=8
-rule: t/loose
-says: nowhere: 256 is said to go backward everywhere
-kind: decision
-refuse: pass=bwd & d.qk>256
-edge: pass=bwd | d=264 | d=256
-rule: t/old
-says: nowhere: an old gate
-kind: decision
-refuse: cudnn<9.6
-edge: pass=fwd
-rule: t/api
-says: nowhere: an argument
-kind: caller
-untestable: no case can say it
-"""
+RULES = e2e.data("audit.claims")
 
 
 class Audit(e2e.TestCase):

@@ -8,27 +8,7 @@ import unittest
 import e2e
 
 WIDE = "d=192/128"  # one configuration to compile, not three
-CRASH = """title: cuDNN ends the process.
-kind: failure
-verdict: crash
-
-failure:
-verdict: crash
-when: pass=bwd & b=1 & h.q=1 & s.q=1
-sm: any
-seen: 9.26.0; a report
-date: 2026-11-22
-guard: asked for this, cuDNN ends the process
-instead: ask for something else
-ask: never
-
-cases:
-pass=bwd b=1 h=1 s=1/64 d=64 guards=off
-
-controls:
-why: two queries
-pass=bwd b=1 h=1 s=2/64 WIDE
-""".replace("WIDE", WIDE)
+CRASH = e2e.data("crash.known").replace("WIDE", WIDE)
 
 
 class Known(e2e.TestCase):
