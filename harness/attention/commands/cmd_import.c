@@ -1,7 +1,9 @@
 /* facts import: turns the problems of a log into cases and prints their known failures. With
  * --decide or --run it also asks cuDNN. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "attention_commands.h"
 #include "builds/described_device.h"
@@ -24,9 +26,10 @@
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
-static const char nowhere[] = "data (fill, seed, poison), values of lengths, page tables and block "
-                              "masks, pointers (offset, misaligned), "
-                              "and the way of the call (exec, repeat)";
+static const char nowhere[] =
+    "data (fill, seed, poison), values of masks, lengths and page tables, "
+    "pointers (offset, misaligned), "
+    "and the way of the call (exec, repeat)";
 
 static void version(char out[24], int packed)
 {
@@ -75,17 +78,22 @@ static void print_problem(const knowledge *k, const facts_imported *p, FILE *out
     char cudnn[24], frontend[24];
     version(cudnn, p->cudnn);
     version(frontend, p->frontend);
-    fprintf(out, "# %s:%zu, seen %zu time%s", p->file, p->line, p->seen, p->seen == 1 ? "" : "s");
+    if (p->calls == 0)
+        fprintf(out, "# %s:%zu, seen %zu time%s", p->file, p->line, p->seen,
+                p->seen == 1 ? "" : "s");
     if (p->cudnn)
         fprintf(out, ", cuDNN %s", cudnn);
     if (p->frontend)
         fprintf(out, ", cudnn-frontend %s", frontend);
-    fputc('\n', out);
+    fputs(p->calls == 0 ? "\n" : "", out);
     for (int i = 0; i < p->notes.count; i++)
         fprintf(out, "#   %s\n", p->notes.text[i]);
     for (int i = 0; i < p->log_count; i++)
         fprintf(out, "#   the log says: %s\n", p->log_text[i]);
-    print_known(k, p, out);
+    if (p->calls == 0 || p->cudnn) /* else all that was ever known would be there */
+        print_known(k, p, out);
+    if (p->calls)
+        fprintf(out, "calls %" PRIu64 " ", p->calls);
     fprintf(out, "%s\n", p->name);
 }
 
@@ -276,6 +284,8 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     facts_text_member(t, "file", p->file);
     facts_text_member_int(t, "line", (int64_t)p->line);
     facts_text_member_int(t, "seen", (int64_t)p->seen);
+    if (p->calls)
+        facts_text_member_int(t, "calls", (int64_t)p->calls);
     version(number, p->cudnn);
     if (p->cudnn)
         facts_text_member(t, "cudnn", number);
@@ -483,8 +493,31 @@ static int exit_of(const facts_import *m)
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }
 
+/* A trace of PyTorch's profiler or a file of FlashInfer. reports/facts_reports/commands/import.py
+ * reads it, and starts this command with its calls as text. */
+static bool is_trace(const char *path)
+{
+    static const char *const words[] = { "\"traceEvents\"", "\"schemaVersion\"", "\"op_type\"",
+                                         "\"definition\"" };
+    struct stat about;
+    char head[1 << 14];
+    FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL;
+    const size_t got = file ? fread(head, 1, sizeof head - 1, file) : 0;
+    if (file)
+        fclose(file);
+    head[got] = '\0';
+    bool found = got > 1 && memcmp(head, "\x1f\x8b", 2) == 0; /* gzip */
+    for (size_t i = 0; head[strspn(head, " \t\r\n")] == '{' && i < sizeof words / sizeof *words;
+         i++)
+        found |= strstr(head, words[i]) != NULL;
+    return found;
+}
+
 static int import(const facts_invocation *call)
 {
+    for (size_t i = 0; i < call->options->word_count; i++)
+        if (is_trace(call->options->words[i]))
+            return facts_command_python(call);
     const facts_options *o = call->options;
     facts_import *m = facts_import_create();
     knowledge k = { 0 };

@@ -3,6 +3,7 @@
  *   cudnn-frontend's log (CUDNN_FRONTEND_LOG_INFO=1)     the graph of each validate(), a line of JSON; lines with ERROR
  *   cuDNN's own log at level 3 (CUDNN_LOGLEVEL_DBG=3)    the graph of each finalize (cudnnBackendFinalizeGraphVisualize); error stacks
  *   cuDNN's own log at level 2                           error stacks alone: no graph is in it
+ *   a call in text, and cases: pasted, or as `facts import` writes them of a trace, with their number
  *   plan JSON (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), alone or in a file of fattn_plan_save
  *
  * Lines of several threads may be mixed: an event of cuDNN names its thread, and what failed is held against the last graph of that thread.
@@ -30,6 +31,7 @@ typedef struct facts_imported {
     const char *file; /* where it was first */
     size_t line;
     size_t seen;
+    uint64_t calls;           /* that a model made of it; 0: the file does not count calls */
     int cudnn, frontend;      /* 92000, 11800; 0: unknown */
     facts_import_notes notes; /* what stands in for something that the log does not say */
     int log_count;

@@ -208,6 +208,14 @@ int facts_import_add_case(facts_import *m, const char *text, const char *cudnn)
     return at;
 }
 
+void facts_import_add_calls(facts_import *m, int problem, uint64_t calls)
+{
+    if (problem < 0 || calls == 0)
+        return;
+    m->problem[problem].calls += calls;
+    m->problem[problem].seen += calls - 1;
+}
+
 void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash,
                             size_t line)
 {

@@ -15,7 +15,7 @@ enum { MOST_LINES = 64 };
 
 #define NAMES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_, "
 
-/* The arguments of the call, in its order; the last one is a word of ours. */
+/* The arguments of the call, in its order; the last two are words of ours. */
 #define ARGUMENT_LIST(X)                                                                           \
     X(QUERY, "query q")                                                                            \
     X(KEY, "key k")                                                                                \
@@ -23,7 +23,8 @@ enum { MOST_LINES = 64 };
     X(MASK, "attn_mask mask bias attn_bias")                                                       \
     X(DROPOUT, "dropout_p dropout")                                                                \
     X(CAUSAL, "is_causal causal")                                                                  \
-    X(SCALE, "scale") X(GQA, "enable_gqa") X(TRAINING, "requires_grad training backward")
+    X(SCALE, "scale")                                                                              \
+    X(GQA, "enable_gqa") X(TRAINING, "requires_grad training backward") X(CALLS, "calls")
 #define AS_ENUM(symbol, words) symbol,
 #define AS_WORDS(symbol, words) words,
 enum { ARGUMENT_LIST(AS_ENUM) ARGUMENTS };
@@ -40,6 +41,8 @@ static const struct type_word {
     { "half", "HALF", "f16" },          { "float32", "FLOAT", "f32" },
     { "f32", "FLOAT", "f32" },          { "e4m3", "FP8_E4M3", "e4m3" },
     { "e5m2", "FP8_E5M2", "e5m2" },     { "bool", "BOOLEAN", NULL },
+    { "float64", "DOUBLE", "f64" },     { "double", "DOUBLE", "f64" },
+    { "f64", "DOUBLE", "f64" },
 };
 
 typedef struct pasted {
@@ -403,7 +406,7 @@ static json_t *graph_of(const pasted *p, const shape *q, const shape *k, const s
 }
 
 static void add_call(facts_import *m, const pasted *p, const shape *q, const shape *k,
-                     const shape *v, bool backward, bool training)
+                     const shape *v, bool backward, bool training, uint64_t calls)
 {
     const char *mask = p->argument[MASK];
     facts_import_thread *t = facts_import_thread_named(m, "");
@@ -417,6 +420,7 @@ static void add_call(facts_import *m, const pasted *p, const shape *q, const sha
     facts_import_add_graph(m, t, graph, 0, m->call_line);
     if (t->problem < 0)
         return;
+    facts_import_add_calls(m, t->problem, calls);
     if (!m->call_jax && q->dim[1] != k->dim[1] && !is_true(p->argument[GQA]))
         facts_import_say_of(&m->problem[t->problem],
                             "fewer heads of K than of Q: PyTorch needs enable_gqa=True");
@@ -452,9 +456,14 @@ static bool read_call(facts_import *m, const char *text)
             turn(&part[i]);
         training |= strstr(p.argument[i], "requires_grad=True") != NULL;
     }
-    add_call(m, &p, &part[0], &part[1], &part[2], false, training);
-    if (training)
-        add_call(m, &p, &part[0], &part[1], &part[2], true, true);
+    char *end = NULL; /* "calls=12", or of forward and backward: "calls=12/10" */
+    const char *said = p.argument[CALLS] ? p.argument[CALLS] : "";
+    const uint64_t calls = strtoull(said, &end, 10),
+                   back = *end == '/' ? strtoull(end + 1, NULL, 10) : calls;
+    if (calls || !*said)
+        add_call(m, &p, &part[0], &part[1], &part[2], false, training, calls);
+    if (training && (back || !*said))
+        add_call(m, &p, &part[0], &part[1], &part[2], true, true, back);
     return true;
 }
 
@@ -644,8 +653,10 @@ static void add_configuration(facts_import *m, const char *text, bool backward, 
     add_options(&w, text, backward);
     if (training && !backward)
         add(&w, "want=stats");
-    value_of(text, "cudnn_version", value);
-    facts_import_name(m, "cuDNN", "%s", value);
+    if (!value_of(text, "cudnn_version", value))
+        value[0] = '\0';
+    else
+        facts_import_name(m, "cuDNN", "%s", value);
     const int at = facts_import_add_case(m, w.text, value);
     if (value_of(text, "compute_capability", value))
         facts_import_name(m, "GPU", "sm_%s", value + 2 * (strncmp(value, "sm", 2) == 0));
@@ -653,6 +664,7 @@ static void add_configuration(facts_import *m, const char *text, bool backward, 
         facts_import_name(m, "TransformerEngine", "%s", value);
     if (at < 0)
         return;
+    facts_import_add_calls(m, at, (uint64_t)number_of(text, "calls")); /* fattn.watch's */
     if (is_set(text, "context_parallel", "True"))
         facts_import_say_of(&m->problem[at], "context parallel: a case is of one GPU's part");
     if (eight)
@@ -712,7 +724,26 @@ static bool add_hlo(facts_import *m, const char *text)
 
 /* ---- a line ---- */
 
-bool facts_import_call_line(facts_import *m, const char *text, size_t length)
+/* "calls 12 pass=fwd ...": a line of a file of cases. */
+static bool add_case_line(facts_import *m, const char *text, size_t length)
+{
+    facts_span rest = { text, length }, behind = rest;
+    uint64_t calls = 0;
+    if (facts_span_is(facts_span_word(&behind), "calls") &&
+        facts_read_integer(facts_span_word(&behind), UINT64_C(1) << 40, &calls))
+        rest = facts_span_trim(behind);
+    if (!facts_import_starts(rest.at, rest.length, "pass="))
+        return false;
+    char *name = strndup(rest.at, rest.length);
+    m->call_line = m->line;
+    const int at = facts_import_add_case(m, name, "");
+    free(name);
+    facts_import_add_calls(m, at, calls);
+    facts_import_thread_named(m, "")->problem = at;
+    return true;
+}
+
+static bool call_line(facts_import *m, const char *text, size_t length)
 {
     static const char name[] = "dot_product_attention(", config[] = "Running with config={";
     const char *at = facts_import_find(text, length, name);
@@ -755,6 +786,21 @@ bool facts_import_call_line(facts_import *m, const char *text, size_t length)
         add_configuration(m, line, true, true);
     free(line);
     return true;
+}
+
+bool facts_import_call_line(facts_import *m, const char *text, size_t length)
+{
+    static const char assumed[] = " # assumed: "; /* by the reader of a trace */
+    const char *note = facts_import_find(text, length, assumed);
+    const size_t said = note ? length - (size_t)(note - text) - 3 : 0;
+    facts_import_thread *t = facts_import_thread_named(m, "");
+    if (note)
+        t->problem = FACTS_IMPORT_NO_PROBLEM;
+    length -= note ? said + 3 : 0;
+    const bool read = add_case_line(m, text, length) || call_line(m, text, length);
+    if (note && t->problem >= 0)
+        facts_import_note(&m->problem[t->problem].notes, "%.*s", (int)said, note + 3);
+    return read;
 }
 
 /* ---- what else the text says ---- */

@@ -100,6 +100,8 @@ json_t *facts_import_parse(facts_import *m, const char *text, size_t length, siz
 /* A problem of this case, given as tokens; `cudnn` is a version. Returns the problem, or
  * FACTS_IMPORT_NO_PROBLEM. */
 int facts_import_add_case(facts_import *m, const char *text, const char *cudnn);
+/* That many calls of a problem; 0: they are not counted. */
+void facts_import_add_calls(facts_import *m, int problem, uint64_t calls);
 
 /* pasted.c: is the line one of a call or of a configuration that somebody pasted? */
 bool facts_import_call_line(facts_import *m, const char *text, size_t length);

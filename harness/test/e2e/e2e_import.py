@@ -1,10 +1,14 @@
 """facts import: the logs of real cuDNN builds, made here without a GPU, become the cases that made them; exit codes; bad files."""
 
+import glob
+import gzip
 import json
 import os
+import re
 
 import e2e
 
+TRACES = os.path.join(e2e.SOURCE, "harness/test/data/traces")
 DATA = os.path.join(e2e.SOURCE, "harness/test/data/import")
 # libfattn takes cuDNN's log for itself (cudnnSetCallback), which ends the one that CUDNN_LOGDEST_DBG asks for. Without that call both are as in any program.
 QUIET = """
@@ -20,56 +24,7 @@ void *dlsym(void *handle, const char *name)
     return strcmp(name, "cudnnSetCallback") == 0 ? (void *)nothing : next(handle, name);
 }
 """
-# Every one is its own image: nothing in it that a graph of cuDNN does not hold (docs/import.md).
-SAME = """
-pass=fwd dtype=bf16 h=4/2 s=130/200 d=64
-pass=fwd dtype=f16 b=1 h=2 s=1/300 d=192/128 want=stats
-pass=fwd dtype=f32 h=2 s=100 d=64 mask=causal
-pass=fwd dtype=bf16 h=4 s=130 d=64 layout=sbhd_bhsd mask=causal want=stats
-pass=fwd dtype=bf16 h=4 s=130 d=64 layout=bs3hd
-pass=bwd dtype=bf16 h=4 s=130 d=64 layout=bshd_bs2hd mask=causal
-pass=fwd dtype=bf16 h=4 s=130 d=64 layout=sbh3d o=bhsd
-pass=bwd dtype=bf16 h=4 s=130 d=64 o=sbhd dqkv=bhsd
-pass=fwd dtype=bf16 h=2 s=130 d=64 stride=gap:16
-pass=bwd dtype=bf16 h=2 s=130 d=64 stride=gap:16
-pass=fwd dtype=bf16 h=2 s=130 d=64 stride=perm:hbsd
-pass=fwd dtype=bf16 h=2 s=130 d=64 stride=broadcast:k.b+v.b
-pass=fwd dtype=bf16 h=4/2 s=200 d=64 padding=random want=stats
-pass=fwd dtype=bf16 h=4/2 s=200 d=64 mask=causal_br padding=random
-pass=bwd dtype=bf16 h=4/2 s=200 d=64 mask=causal padding=random
-pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd mask=causal padding=random
-pass=fwd dtype=bf16 b=3 h=4 s=200 d=64 layout=thd stats=th1 padding=random want=stats
-pass=bwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random total=declared
-pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random offsets=i64
-pass=fwd dtype=bf16 h=4/2 s=64/320 d=64 padding=random paged=16
-pass=fwd dtype=bf16 h=4/2 s=130/200 d=64 bias=1hss want=stats
-pass=fwd dtype=bf16 h=4/2 s=130/200 d=64 bias=b1ss bias_dtype=f32
-pass=bwd dtype=bf16 h=4/2 s=192 d=64 bias=1hss dbias=1
-pass=bwd dtype=bf16 h=4/2 s=130/200 d=64 bias=111s
-pass=fwd dtype=bf16 h=4 s=130 d=64 mask=causal alibi=1
-pass=fwd dtype=bf16 h=4 s=130 d=64 softmax=sink want=stats
-pass=bwd dtype=bf16 h=4 s=200 d=64 softmax=sink dsink=1
-pass=fwd dtype=bf16 h=4 s=130 d=64 dropout=0.1 rng_dtype=i32
-pass=bwd dtype=bf16 h=4 s=130 d=64 dropout=0.3
-pass=fwd dtype=bf16 h=4 s=130 d=64 scale=tensor
-pass=fwd dtype=bf16 h=4 s=130 d=64 want=max+sum_exp
-pass=bwd dtype=bf16 h=4 s=256 d=64 deterministic=1
-pass=fwd dtype=bf16 h=4 s=130 d=64 mask=causal spelling=single
-pass=fwd dtype=e4m3 h=4/2 s=256 d=64 mask=causal
-pass=bwd dtype=e4m3 h=4 s=256
-pass=bwd dtype=e4m3 grad=e5m2 do_dtype=e5m2 h=4 s=256
-pass=bwd dtype=e4m3 out=bf16 do_dtype=e4m3 h=4 s=256
-pass=fwd dtype=bf16 h=4/2 s=200 d=64 want=stats impl=unified
-""".strip().splitlines()
-NEWER = """
-pass=fwd dtype=bf16 h=4/2 s=200 d=64 mask=causal bias=1hss want=stats impl=unified
-pass=fwd dtype=bf16 h=4 s=200 d=64 softmax=sink want=stats+max impl=unified
-pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random cu=both rmult=tokens impl=unified
-pass=fwd dtype=bf16 h=4 s=130 d=64 want=stats2 impl=unified
-pass=fwd dtype=mxe4m3 h=4 s=256
-pass=fwd dtype=bf16 h=4 s=200 rope=1 impl=unified
-pass=fwd dtype=bf16 h=4 s=200 d=192/128 rope=64 impl=unified
-""".strip().splitlines()
+_, SAME, NEWER = (part.splitlines() for part in e2e.data("images.cases").split("\n\n"))
 
 
 def imported(*files, **more):
@@ -160,6 +115,56 @@ class Command(e2e.TestCase):
         tail = "layout=bhsd stride=broadcast:k.b+v.b impl=unified"
         self.assertIn(f"pass=fwd dtype=bf16 b=4 s=128/256 d=64 {tail}", listed.out)
         self.assertIn("fixed in 9.26.0 (bwd-nan-negative-lse-skv-mod128-eq-64)", answer.out)
+
+    def test_traces_of_models(self):
+        """What lies in data/traces: NAME.json (of PyTorch) or NAME.*.json (of FlashInfer), and what is printed of it."""
+        for path in sorted(glob.glob(os.path.join(TRACES, "*.expected"))):
+            files = sorted(glob.glob(path.replace("expected", "*json*")))
+            answer = e2e.facts("import", *files)
+            said = re.findall(r"^(?:calls .*|pass=.*|#   assumed: .*)\n", answer.out, re.M)
+            self.assertEqual("".join(said), e2e.data(path), files)
+            self.assertStatus(answer, 4 if "assumed" in answer.out else 0)
+
+    def test_a_trace_is_read_in_pieces_and_each_call_is_counted_once(self):
+        text = e2e.data("traces/cpu-2.11.json")
+        call = next(line for line in text.splitlines() if "::scaled_dot" in line)
+        when = re.compile('"ts": [0-9.]+, "dur": [0-9.]+')
+        more = [when.sub(f'"ts": -{n}, "dur": 0.5', call) for n in range(1, 401)]
+        filler = json.dumps({"ph": "X", "name": "aten::" + "x" * 50_000, "args": {}}) + ",\n"
+        whole = "[\n".join([text.split("[\n")[0], filler.join([*more, ""]) + text.split("[\n")[1]])
+        for name, data in (
+            ("trace.json", whole.encode()),
+            ("trace.json.gz", gzip.compress(whole.encode(), 1)),
+        ):
+            answer = e2e.facts("import", self.write(name, data))
+            self.assertIn(
+                "\ncalls 400 pass=fwd dtype=f32 h=8/2 s=64 d=32 layout", "\n" + answer.out
+            )
+        for data, said in (
+            (whole[: len(whole) // 2].encode(), "cut off"),
+            (text.replace("Input Dims", "x").encode(), "record_shapes=True"),
+            (text.replace('"dur": ', '"dur": "x", "y": ').encode(), "broken: "),
+            (
+                b'{"name": "x", "op_type": "mla", "axes": {}, "inputs": {}}',
+                "no case has the operation mla",
+            ),
+            (
+                b'{"definition": "a", "workload": {"axes": {}}}',
+                "give the file of its definition, too",
+            ),
+            (b"\x1f\x8b\x08", "end-of-stream"),
+        ):
+            answer = e2e.facts("import", self.write("bad.json", data))
+            self.assertStatus(answer, 2)
+            self.assertRegex(answer.err, f"^facts import: .*bad.json: .*{said}.*\n$")
+
+    def test_calls_add_up_and_reach_the_record(self):
+        text = b"calls 3 pass=fwd s=64,128\ncalls 4 pass=fwd s=64\npass=fwd s=256\n"
+        out = self.path("r.jsonl")
+        self.asked("decide", self.write("a.cases", text), "-o", out)
+        with open(out, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file if '"verdict"' in line]
+        self.assertEqual([row.get("calls") for row in rows], [7, 3, None])
 
     def test_the_next_commands_are_for_the_gpu_of_the_text(self):
         call = "scaled_dot_product_attention(q: f16[2,16,100,64], k: f16[2,16,100,64], v: f16[2,16,100,64])"

@@ -13,6 +13,7 @@ from pathlib import Path
 from .options import INTERRUPTED, Failed
 
 CAUGHT = subprocess.PIPE  # its messages are for the caller
+_HOW = {"stdin": subprocess.DEVNULL, "stdout": CAUGHT, "text": True, "errors": "replace"}
 _ALL = "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 # The described devices that a command asks without --device.
 DEVICES = {
@@ -55,31 +56,20 @@ def program():
 
 def ended(*words, quiet=True):
     """A program that has ended. Not quiet: its messages go to our standard error at once."""
-    return subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if quiet else None,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    return subprocess.run(words, stderr=CAUGHT if quiet else None, check=False, **_HOW)
 
 
 def view(*words, stderr=None):
     """What the program prints, as text. Failed if its exit code is not 0."""
-    done = subprocess.run(
-        [program(), *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = subprocess.run([program(), *words], stderr=stderr, check=False, **_HOW)
     if done.returncode:
         raise Failed(done.returncode, done.stdout, done.stderr)
     return done.stdout
+
+
+def fed(given, *words):
+    """The exit code of the program, which reads `given` and prints for people."""
+    return subprocess.run([program(), *words], input=given, text=True, check=False).returncode
 
 
 def rows(*words, quiet=False):
@@ -103,10 +93,7 @@ def run(task, cases, *words, out=None):
     """(exit code, record or ""): runs cases into a record. `out`: a stream for the summary. An interrupt goes to the program, which ends its record."""
     child = subprocess.Popen(
         [program(), task, *words, "--", *cases],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        errors="replace",
+        **_HOW,
         start_new_session=True,  # a terminal's Ctrl-C reaches this process alone, which passes it on once
         env={**os.environ, "FACTS_ENDS_WITH_PARENT": "1"},
     )
