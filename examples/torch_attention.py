@@ -32,7 +32,7 @@ import sys
 
 try:
     import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
+    from torch import Tensor
 except ImportError as why:
     sys.exit(print(f"torch_attention: {why}", file=sys.stderr) or 3)
 import fattn
@@ -51,8 +51,9 @@ def like_q(x, channels):
     return x.new_empty(batch, sequence, heads, channels).transpose(1, 2)
 
 
-def room_for_stats(q):
-    return q.new_empty(*q.shape[:3], 1, dtype=torch.float32)
+def room(q, k, v, causal):
+    """For O and Stats."""
+    return like_q(q, v.shape[-1]), q.new_empty(*q.shape[:3], 1, dtype=torch.float32)
 
 
 def readable(x):
@@ -61,49 +62,25 @@ def readable(x):
 
 
 @torch.library.custom_op("fattn_example::attention", mutates_args=())
-def attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
+def attention(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> tuple[Tensor, Tensor]:
     """(O, Stats) of q [b,h,s,d], k and v [b,h_kv,s_kv,d]."""
     q, k, v = readable(q), readable(k), readable(v)
-    out, stats = like_q(q, v.shape[-1]), room_for_stats(q)
-    fattn.attention(
-        q, k, v, out=out, stats=stats, causal=causal, capture=1, context=CONTEXT.get("context")
-    )
+    out, stats = room(q, k, v, causal)
+    fattn.attention(q, k, v, out=out, stats=stats, causal=causal, capture=1, **CONTEXT)
     return out, stats
 
 
-@attention.register_fake
-def _(q, k, v, causal):
-    return like_q(q, v.shape[-1]), room_for_stats(q)
+attention.register_fake(room)
 
 
 @torch.library.custom_op("fattn_example::attention_backward", mutates_args=())
 def attention_backward(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    out: torch.Tensor,
-    d_out: torch.Tensor,
-    stats: torch.Tensor,
-    causal: bool,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, d_out: Tensor, stats: Tensor, causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     q, k, v, d_out = readable(q), readable(k), readable(v), readable(d_out)
     dq, dk, dv = (like_q(x, x.shape[-1]) for x in (q, k, v))
-    fattn.attention_backward(
-        q,
-        k,
-        v,
-        out,
-        d_out,
-        stats,
-        dq=dq,
-        dk=dk,
-        dv=dv,
-        causal=causal,
-        capture=1,
-        context=CONTEXT.get("context"),
-    )
+    more = {"dq": dq, "dk": dk, "dv": dv, "causal": causal, "capture": 1, **CONTEXT}
+    fattn.attention_backward(q, k, v, out, d_out, stats, **more)
     return dq, dk, dv
 
 
@@ -131,7 +108,8 @@ def by_fattn(q, k, v, causal=True):
 
 
 def by_torch(q, k, v, causal=True):
-    return sdpa(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
+    sdpa, grouped = torch.nn.functional.scaled_dot_product_attention, q.shape[1] != k.shape[1]
+    return sdpa(q, k, v, is_causal=causal, enable_gqa=grouped)
 
 
 # ---- the checks ---------------------------------------------------------------------------------------------------------------------
@@ -141,19 +119,14 @@ FAILED = []
 
 def verdict(name, value, bound):
     ok = value <= bound  # False for a NaN
-    if not ok:
-        FAILED.append(name)
+    FAILED.extend([name] * (not ok))
     print(f"{'ok' if ok else 'FAILED':6}  {name:34} {value:.3g} (bound {bound:.3g})", flush=True)
 
 
 def inputs(device, dtype, batch=2, heads=8, groups=2, sequence=192, channels=64, seed=0):
     """q, k, v and dO; dense b,s,h,d memory, as projections leave them."""
     torch.manual_seed(seed)
-    shapes = [
-        (batch, sequence, heads, channels),
-        *[(batch, sequence, groups, channels)] * 2,
-        (batch, sequence, heads, channels),
-    ]
+    shapes = [(batch, sequence, h, channels) for h in (heads, groups, groups, heads)]
     return [torch.randn(shape, device=device).to(dtype).transpose(1, 2) for shape in shapes]
 
 
@@ -170,11 +143,8 @@ def truth(q, k, v, d_out, causal):
     def spelled(q, k, v, causal):
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-        if causal:
-            scores = scores.masked_fill(
-                torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf
-            )
-        return scores.softmax(-1) @ v
+        hidden = torch.ones_like(scores, dtype=torch.bool).triu(1) & causal
+        return scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
 
     return with_gradients(spelled, *(x.double() for x in (q, k, v, d_out)), causal)
 
@@ -186,10 +156,8 @@ def error(got, wanted):
 def bounds(given, causal):
     """For each of O, dQ, dK, dV: the truth, and how far an answer may be from it."""
     wanted, own = truth(*given, causal), with_gradients(by_torch, *given, causal)
-    rounding = torch.finfo(given[0].dtype).eps / 2
-    return wanted, [
-        2 * error(theirs, x) + rounding * x.abs().max().item() for theirs, x in zip(own, wanted)
-    ]
+    least = torch.finfo(given[0].dtype).eps / 2
+    return wanted, [2 * error(a, x) + least * x.abs().max().item() for a, x in zip(own, wanted)]
 
 
 def hold(name, got, wanted, bound):
@@ -198,37 +166,27 @@ def hold(name, got, wanted, bound):
 
 
 def check_numbers(device, dtype):
-    for causal in (False, True):
-        given = inputs(device, dtype)
-        hold(
-            f"{'causal' if causal else 'full'}",
-            with_gradients(by_fattn, *given, causal),
-            *bounds(given, causal),
-        )
+    given = inputs(device, dtype)
+    for name, causal in (("full", False), ("causal", True)):
+        hold(name, with_gradients(by_fattn, *given, causal), *bounds(given, causal))
 
 
 def check_operator(device, dtype):
     q, k, v, _ = (x.detach().requires_grad_() for x in inputs(device, dtype))
     said = torch.library.opcheck(attention, (q, k, v, True), raise_exception=False)
     for name, result in said.items():
-        verdict(f"opcheck {name}", float(result != "SUCCESS"), 0)
-        if result != "SUCCESS":
-            print(result)
+        verdict(f"opcheck {name} {result if result != 'SUCCESS' else ''}", result != "SUCCESS", 0)
 
 
 def check_compile(device, dtype, backend):
-    compiled = torch.compile(
-        lambda q, k, v, causal: by_fattn(q * 1.0, k, v, causal) * 1.0,
-        backend=backend,
-        fullgraph=True,
-    )
+    def plain(q, k, v, causal):
+        return by_fattn(q * 1.0, k, v, causal) * 1.0
+
+    compiled = torch.compile(plain, backend=backend, fullgraph=True)
     for sequence in (192, 256):
         given = inputs(device, dtype, sequence=sequence)
-        hold(
-            f"torch.compile s={sequence}",
-            with_gradients(compiled, *given, True),
-            *bounds(given, True),
-        )
+        got = with_gradients(compiled, *given, True)
+        hold(f"torch.compile s={sequence}", got, *bounds(given, True))
 
 
 def check_graph(dtype):
@@ -266,60 +224,50 @@ class Block(torch.nn.Module):
     def __init__(self, attend, dtype):
         super().__init__()
         self.attend, self.dtype = attend, dtype
-        self.before, self.between = torch.nn.LayerNorm(WIDTH), torch.nn.LayerNorm(WIDTH)
-        self.qkv, self.project = torch.nn.Linear(WIDTH, 3 * WIDTH), torch.nn.Linear(WIDTH, WIDTH)
-        self.wide = torch.nn.Sequential(
-            torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.GELU(), torch.nn.Linear(4 * WIDTH, WIDTH)
+        linear, norm = torch.nn.Linear, torch.nn.LayerNorm
+        self.before, self.qkv, self.project = (
+            norm(WIDTH),
+            linear(WIDTH, 3 * WIDTH),
+            linear(WIDTH, WIDTH),
         )
+        layers = norm(WIDTH), linear(WIDTH, 4 * WIDTH), torch.nn.GELU(), linear(4 * WIDTH, WIDTH)
+        self.wide = torch.nn.Sequential(*layers)
 
     def forward(self, x):
-        batch, sequence, _ = x.shape
-        q, k, v = (
-            part.transpose(1, 2)
-            for part in self.qkv(self.before(x))
-            .to(self.dtype)
-            .view(batch, sequence, 3, HEADS, -1)
-            .unbind(2)
-        )
-        x = x + self.project(
-            self.attend(q, k, v).transpose(1, 2).reshape(batch, sequence, WIDTH).to(x.dtype)
-        )
-        return x + self.wide(self.between(x))
+        parts = self.qkv(self.before(x)).to(self.dtype).unflatten(-1, (3, HEADS, -1)).unbind(2)
+        out = self.attend(*(part.transpose(1, 2) for part in parts)).transpose(1, 2)
+        x = x + self.project(out.flatten(2).to(x.dtype))
+        return x + self.wide(x)
 
 
-class Tiny(torch.nn.Module):
-    def __init__(self, attend, dtype):
-        super().__init__()
-        self.words = torch.nn.Embedding(WORDS, WIDTH)
-        self.places = torch.nn.Embedding(SEQUENCE, WIDTH)
-        self.blocks = torch.nn.Sequential(*(Block(attend, dtype) for _ in range(LAYERS)))
-        self.read = torch.nn.Linear(WIDTH, WORDS)
-
+class Words(torch.nn.Embedding):
     def forward(self, text):
-        return self.read(self.blocks(self.words(text) + self.places.weight))
+        words, places = self.weight.split([WORDS, SEQUENCE])
+        return words[text] + places
+
+
+def tiny(attend, dtype):
+    blocks = [Block(attend, dtype) for _ in range(LAYERS)]
+    words, read = Words(WORDS + SEQUENCE, WIDTH), torch.nn.Linear(WIDTH, WORDS)
+    return torch.nn.Sequential(words, *blocks, read)
 
 
 def texts(steps):
     """Each line counts up by 1, 2, 3 or 4, so the next word follows from the two before it."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(steps):
-        first, step = (
-            torch.randint(low, high, (BATCH, 1), generator=generator)
-            for low, high in ((0, WORDS), (1, 5))
-        )
-        yield (first + step * torch.arange(SEQUENCE + 1)) % WORDS
+        first, step = torch.randint(0, 4 * WORDS, (2, BATCH, 1), generator=generator)
+        yield (first + (step % 4 + 1) * torch.arange(SEQUENCE + 1)) % WORDS
 
 
 def train(attend, device, dtype, steps):
     torch.manual_seed(0)
-    model = Tiny(attend, dtype).to(device)
+    model = tiny(attend, dtype).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for text in texts(steps):
-        text = text.to(device)
-        loss = torch.nn.functional.cross_entropy(
-            model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten()
-        )
+        given, wanted = text[:, :-1].to(device), text[:, 1:].to(device)
+        loss = torch.nn.functional.cross_entropy(model(given).flatten(0, 1), wanted.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -329,16 +277,11 @@ def train(attend, device, dtype, steps):
 
 def check_training(device, dtype, steps):
     ours, theirs = (train(attend, device, dtype, steps) for attend in (by_fattn, by_torch))
-    print("step    fattn     SDPA")
-    for i in range(0, steps, max(steps // 12, 1)):
-        print(f"{i:4}  {ours[i]:7.4f}  {theirs[i]:7.4f}")
-    verdict(
-        f"losses of {steps} steps differ by",
-        max(abs(a - b) for a, b in zip(ours, theirs)),
-        LOSS_BOUND,
-    )
-    verdict("fattn learns: last / first", ours[-1] / ours[0], LEARNED)
-    verdict("SDPA learns: last / first", theirs[-1] / theirs[0], LEARNED)
+    for name, losses in (("fattn", ours), ("SDPA", theirs)):
+        print(f"loss, {name:5}", *(f"{loss:.3f}" for loss in losses[:: max(steps // 12, 1)]))
+        verdict(f"{name} learns: last / first", losses[-1] / losses[0], LEARNED)
+    apart = max(abs(a - b) for a, b in zip(ours, theirs))
+    verdict(f"losses of {steps} steps differ by", apart, LOSS_BOUND)
 
 
 def main():
@@ -346,26 +289,19 @@ def main():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--cudnn", metavar="FOLDER")
-    parser.add_argument(
-        "--compile",
-        choices=("inductor", "aot_eager", "none"),
-        default="inductor" if shutil.which("cc") or shutil.which("gcc") else "aot_eager",
-        help="inductor, which is the default, needs a C compiler",
-    )
+    backend = "inductor" if shutil.which("cc") or shutil.which("gcc") else "aot_eager"
+    some = {"choices": ("inductor", "aot_eager", "none"), "default": backend}
+    parser.add_argument("--compile", **some, help="inductor, the default, needs a C compiler")
     given = parser.parse_args()
-    if given.device == "cuda" and not torch.cuda.is_available():
-        sys.exit(
-            print("torch_attention: no GPU; --device cpu uses the cpu backend", file=sys.stderr)
-            or 3
-        )
-    dtype = torch.bfloat16 if given.device == "cuda" else torch.float32
-    if given.device == "cuda":
+    is_gpu = given.device == "cuda"
+    if is_gpu and not torch.cuda.is_available():
+        parser.exit(3, "torch_attention: no GPU; --device cpu uses the cpu backend\n")
+    dtype = torch.bfloat16 if is_gpu else torch.float32
+    if is_gpu:
         torch.cuda.init()
         CONTEXT["context"] = fattn.Context(torch.cuda.current_device(), given.cudnn)
         CONTEXT["context"].verify()
-    print(
-        f"PyTorch {torch.__version__}, {CONTEXT.get('context') or fattn.default_context('cpu')}, compile: {given.compile}"
-    )
+    print("PyTorch", torch.__version__, CONTEXT.get("context", ""), "compile:", given.compile)
     check_numbers(given.device, dtype)
     check_operator(given.device, dtype)
     if given.compile != "none":
