@@ -7,6 +7,7 @@
     out, stats = plan.forward(q, k, v, stats=True)
     dq, dk, dv = fattn.attention_backward(q, k, v, out, d_out, stats, causal=True)
     fattn.why(q, k, v, attn_mask=mask, is_causal=False)          # why PyTorch does not use cuDNN, or gets NaN
+    with fattn.watch("model.cases"): model(batch)                # the calls of a PyTorch model, for facts gate
     capped = fattn.ScoreMod(lambda score, b, h, q, k: 20 * fattn.score_mod.tanh(score / 20))
 
 A failure is a fattn.Error with the library's sentence and `.status`. fattn.h is the manual; Problem has the fields of problem.h.
@@ -21,6 +22,7 @@ from .plan import Plan, attention, attention_backward, plan
 from .policy import policy
 from .problem import Problem
 from .score_mod import ScoreMod, where
+from .watch import Watch, watch
 from .why import Why, why
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Problem",
     "Refusal",
     "ScoreMod",
+    "Watch",
     "Why",
     "attention",
     "attention_backward",
@@ -43,6 +46,7 @@ __all__ = [
     "plan",
     "policy",
     "score_mod",
+    "watch",
     "where",
     "why",
 ]

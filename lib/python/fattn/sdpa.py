@@ -64,7 +64,7 @@ def notes(shapes: Mapping[str, Shape], given: Mapping[str, Any], enable_gqa: boo
     """What PyTorch does with such a call before any rule of its gate; autocast, which casts q, k and v here."""
     out, torch = [], sys.modules.get("torch")
     q, k = shapes["q"], shapes["k"]
-    if q.dtype == "f32" and torch is not None and (word := _autocast(torch)):
+    if q.dtype == "f32" and torch is not None and (word := autocast(torch)):
         for name in "qkv":
             shapes[name].dtype = word
         out.append(f"autocast is on: PyTorch casts query, key and value to {word}")
@@ -88,9 +88,10 @@ def notes(shapes: Mapping[str, Shape], given: Mapping[str, Any], enable_gqa: boo
     return out
 
 
-def _autocast(torch: Any) -> str:
+def autocast(torch: Any, device: str = "cuda") -> str:
+    """The type that autocast gives to query, key and value; "": it is off."""
     try:
-        on, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+        on, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
     except (TypeError, AttributeError):  # before PyTorch 2.4
         on, dtype = torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
     return Shape("autocast", torch.empty(0, dtype=dtype, device="meta")).dtype if on else ""
