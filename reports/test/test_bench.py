@@ -203,7 +203,9 @@ class Table(Base):
         )
         self.assertEqual(found, ("slower", "11 tile_m=1", "slower"))
         self.assertAlmostEqual(new["change"]["ratio"], 1.1, delta=0.005)
+        lines[0]["calls"] = 7
         _, out = self.bench(lines)
+        self.assertRegex(out, "7 of 7 calls of the model take 1[34][.0-9]* ms with 9.20.0")
         for said in (
             "cuDNN's first choice is not its fastest engine: 2 of 2; the fastest is up to 1.47 times as fast",
             "against the first: 1 slower",

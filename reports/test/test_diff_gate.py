@@ -242,6 +242,24 @@ class KnownFailures(Case):
         _, _, out = self.first(failure(label="x", **half), failure(**other))
         self.assertIn("\nNo known failure of these cases begins or ends.\n", out)
 
+    def test_the_calls_of_a_model_weigh_what_changes(self):
+        def counted(some):
+            calls = {NAMES[0]: 100, NAMES[1]: 300}
+            return [{**one, "calls": calls.get(one["case"])} for one in some]
+
+        always = {"from": "9.10.0", "to": "", "fixed": ""}
+        old = counted(rows(grade="measured", exec_us=10.0))
+        new = counted(rows(NEW, is_case, grade="measured", exec_us=8.0))
+        known = failure(problem="impl=unified", ranges=[always])
+        code, first, out = self.first(known, old=old, new=new)
+        refused = "1 accepted case is refused now (25 % of the model's calls)."
+        self.assertEqual((code, first), (1, refused))
+        said = "400 calls of the model on h100-sxm: cuDNN 9.27.0 refuses 25 % (9.20.0: 0 %); known failures of 9.27.0 may touch 75 %: a (75 %)."
+        time = " Attention of 75 % of the calls takes 3 ms -> 2.4 ms (0.800 times; one run each).\n"
+        self.assertIn(f"\n{said}{time}", out)
+        found = json.loads(self.gate(old, new, "--json")[1])["diff"]["model"]
+        self.assertEqual(found[0]["refused"], [0, 100])
+
     def test_an_older_candidate_is_said(self):
         until = {"from": "9.10.0", "to": "9.25.0", "fixed": "9.25.0"}
         self.known(failure(ranges=[until]))

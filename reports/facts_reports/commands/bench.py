@@ -60,6 +60,7 @@ def summary(record, found):
         said = "no GEMM (no libcublas was found; FACTS_CUBLAS names one)"
         said = f"bf16 GEMM {gemm:,.0f} TFLOP/s ({record.gemm(device)})" if gemm else said
         yield f"{device}: measured peak: {said}, {f'copy {copy:,.0f} GB/s' if copy else 'no copy'}"
+    yield from _model(record, found)
     words = [line.change.word for line in found if line.change]
     order = [w for w in ("slower", "faster", "same", "unclear", "unsteady") if w in words]
     if words:
@@ -84,6 +85,18 @@ def summary(record, found):
         yield f"no time of cuDNN's first choice (not right, or not readable): {who}: {_some(names)}"
 
 
+def _model(record, found):
+    """What the attention of a model takes, where its cases have the number of its calls."""
+    us = {}  # of each target: {case: µs}
+    for line in found:
+        us.setdefault((line.side, line.build, line.device), {})[line.case] = line.us.middle
+    calls = {name: n for name, n in record.calls.items() if all(name in one for one in us.values())}
+    for (_, build, device), one in us.items() if calls else ():
+        ms = sum(count * one[name] for name, count in calls.items()) / 1000
+        of = f"{sum(calls.values()):,} of {sum(record.calls.values()):,} calls of the model"
+        yield f"{of} take {ms:,.4g} ms with {build} on {device}"
+
+
 def _some(names):
     return "; ".join(text.line(name, 100) for name in names[:5]) + (" …" if len(names) > 5 else "")
 
@@ -96,23 +109,12 @@ def _as_object(line):
         said = {"word": found.word, "ratio": one.middle, "low": one.low, "high": one.high}
         return {**said, "rounds": one.count, "left_out": found.left_out}
 
+    same = "case build device side engine tflops share limit plan_ms workspace_bytes".split()
+    us = line.us
     return {
-        "case": line.case,
-        "pass": asked_of(line.case)("pass"),
-        "build": line.build,
-        "device": line.device,
-        "side": line.side,
-        "engine": line.engine,
-        "knobs": dict(line.knobs),
-        "us": line.us.middle,
-        "us_low": line.us.low,
-        "us_high": line.us.high,
-        "rounds": line.us.count,
-        "tflops": line.tflops,
-        "share": line.share,
-        "limit": line.limit,
-        "plan_ms": line.plan_ms,
-        "workspace_bytes": line.workspace_bytes,
+        **{name: getattr(line, name) for name in same},
+        **{"pass": asked_of(line.case)("pass"), "knobs": dict(line.knobs)},
+        **{"us": us.middle, "us_low": us.low, "us_high": us.high, "rounds": us.count},
         "faster_engine": line.fastest,
         "first_choice_over_fastest": of(line.fastest_ratio),
         "change": of(line.change),

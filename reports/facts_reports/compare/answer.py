@@ -9,6 +9,7 @@ from ..read import text, words
 from ..read.versions import number
 from ..read.vocabulary import APART, BY_CHANGE, CHANGES, JOINED
 from . import diff as d
+from . import model
 
 CANNOT_TELL = "CANNOT TELL"
 _DECISIONS = {"gate": ("OK TO MOVE", "DO NOT MOVE"), "diff": ("NO REGRESSION", "REGRESSION")}
@@ -24,6 +25,7 @@ class Answer:
     why: str
     known: str  # what begins and what ends; "": one version alone
     counts: str  # the rest, and how many answers were compared
+    model: str  # what it means for the calls of a model; "": no case has its number
 
     @property
     def first(self):
@@ -54,6 +56,7 @@ def of(diff):
         f"{why}.",
         _known(diff),
         "".join(f"{part}. " for part in rest).strip(),
+        "\n".join(_model(diff)),
     )
 
 
@@ -87,6 +90,14 @@ def _sides(diff):
         for side in (0, 1)
     ]
     return said, " -> ".join(dict.fromkeys(devices))
+
+
+def _model(diff):
+    how = "measured in turns" if diff.times else "one run each"
+    for slot, one in diff.models.items():
+        (old, _), last = diff.sides.slots[slot]
+        versions = (build.split("-")[0] for build in (old, last[0]))
+        yield one.sentence(d.shown(diff, last, 1), *versions, how)
 
 
 def _only_decided(diff):
@@ -142,7 +153,8 @@ def sentence(diff, word):
     if word == "time unknown":
         ways = sorted(diff.classes[word].items())
         said += f" ({'; '.join(f'{why}: {len(pairs):,}' for why, pairs in ways)})"
-    return said + (f" ({diff.known(word):,} known)" if diff.known(word) else "")
+    known = f" ({diff.known(word):,} known)" if diff.known(word) else ""
+    return said + known + model.share(diff, word)
 
 
 def _begun(diff, word):
@@ -152,7 +164,8 @@ def _begun(diff, word):
         noun = _BEGIN.get(one["verdict"][0], ("entry begins", "entries begin"))
         noun = noun if word != "ends" else ("entry ends", "entries end")
         tally[noun] = tally.get(noun, 0) + 1
-    return "; ".join(f"{n:,} known {one if n == 1 else many}" for (one, many), n in tally.items())
+    said = "; ".join(f"{n:,} known {one if n == 1 else many}" for (one, many), n in tally.items())
+    return said + model.share(diff, word)
 
 
 def entries(diff, *steps):

@@ -239,6 +239,11 @@ class Joined:
                     out.setdefault(one["id"], one)
         return out
 
+    def touching(self, case, second):
+        """The ids of the failures that speak of the candidate's answer, whichever data they need."""
+        found = self._spoken(1, case, second, self.held[1]).values()
+        return [one["id"] for one in found if one["kind"] == "failure"]
+
     def of(self, case, first, second):
         """([Change] of what begins and ends, {id: failure} of both sides, the ids of the candidate)."""
         # An entry that holds alike on both sides can only begin with another engine.

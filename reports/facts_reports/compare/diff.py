@@ -14,7 +14,7 @@ from ..read import cases, predicate, separate, text, words
 from ..read.cases import parse, value_of
 from ..read.versions import version_key
 from ..read.vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, JOINED, SAME
-from . import changes, numbering, sides, times
+from . import changes, model, numbering, sides, times
 
 ROWS = 10  # of an answer that people read
 _NAMED = 3  # ways to change, in a row of several; rows of a class before those of the next
@@ -65,6 +65,8 @@ class Diff:
     slots: array = field(default_factory=lambda: array("H"))
     seconds: array = field(default_factory=lambda: array("f"))  # what asking both sides took
     counts: dict = field(default_factory=dict)  # (slot, side): {outcome: cases}
+    calls: array = field(default_factory=lambda: array("Q"))  # that a model makes; 0: unknown
+    models: dict = field(default_factory=dict)  # slot: model.Model, where cases have calls
     classes: dict = field(default_factory=dict)  # class: {alike: [pair]}
     about: dict = field(default_factory=dict)  # (pair, class): (ratio, known, engine)
     shown: dict = field(default_factory=dict)  # class: changes that show a known failure
@@ -134,6 +136,14 @@ def timed(diff, slot, case):
     return list(found[-1][1:]) if found else []
 
 
+def _times(diff, slot, case, first, second):
+    """µs of cuDNN's first choice on both sides; [] where a side has none."""
+    if diff.times:
+        return [times.microseconds(*one).middle for one in timed(diff, slot, case)]
+    both = (first[0], second[0]) if first and second else ()
+    return [one.exec_us for one in both if one.exec_us and one.kind == "yes"]
+
+
 def _slower(diff, slot, case):
     """[Change] of the times of a case that both sides accept."""
     both = target(diff, slot, 0), target(diff, slot, 1)
@@ -152,6 +162,11 @@ def _add(diff, slot, case, first, second, joined):
     known = _known(diff, joined, case, first, second)
     first = _numbered(diff, slot, case, first, second)
     ends = [sides.worst(answers) if answers else None for answers in (first, second)]
+    diff.calls.append(max(diff.record(side).calls.get(case, 0) for side in (0, 1)))
+    if diff.calls[-1]:
+        touching = joined.touching(case, second) if joined else []
+        us = _times(diff, slot, case, first, second)
+        diff.models.setdefault(slot, model.Model()).add(diff.calls[-1], ends, touching, us)
     for side, end in enumerate(ends):
         tally = diff.counts.setdefault((slot, side), {})
         word = end.outcome if end else "missing"
@@ -463,6 +478,7 @@ def of_slot(diff, slot):
     both = SimpleNamespace(records=diff.sides.records, slots=[diff.sides.slots[slot]])
     out = Diff(both, diff.axes, ((), ()), diff.options, diff.fail_on, diff.command)
     out.names, out.entries = [diff.names[pair] for pair in sorted(mine)], diff.entries
+    out.calls = diff.calls  # its classes keep the numbers of their pairs
     out.guarded = diff.guarded and len(mine)
     out.classes, out.same = classes, len(mine) - len(changed)
     known = {(pair, word) for (pair, word), (_, known, _) in diff.about.items() if known}

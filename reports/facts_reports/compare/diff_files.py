@@ -50,20 +50,17 @@ def json_lines(diff):
         for pair, grades, counts in diff_words.targets_words(diff)
     ]
     found = answer.of(diff)
+    words = [c.word for c in CHANGES if diff.total(c.word)]
     classes = {
-        c.word: {
-            "cases": diff.total(c.word),
-            "known": diff.known(c.word),
-            "fails": c.word in diff.fail_on,
-        }
-        for c in CHANGES
-        if diff.total(c.word)
+        w: {"cases": diff.total(w), "known": diff.known(w), "fails": w in diff.fail_on}
+        for w in words
     }
     head = {
         "decision": found.decision,
         "answer": found.first,
         "known": found.known,
         "counts": found.counts,
+        "model": [vars(one) for one in diff.models.values()],
         "exit": found.code,
         "compared": diff.compared(),
         "same": diff.same,

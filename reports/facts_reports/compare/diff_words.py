@@ -251,7 +251,7 @@ def _axes_words(diff):
 
 def as_text(diff):
     found = answer.of(diff)
-    lines = [found.first, *filter(None, (found.known, found.counts)), ""]
+    lines = [found.first, *filter(None, (found.known, found.counts, *found.model.split("\n"))), ""]
     for pair, grades, counts in targets_words(diff):
         build, other = (target[0] for target in pair)
         device, last = (d.shown(diff, target, side) for side, target in enumerate(pair))
@@ -295,7 +295,8 @@ def _markdown(diff, most):
     shown, rest, found = diff.groups[:most], diff.groups[most:], answer.of(diff)
     linked = f" [Page]({diff.link})" if diff.link else ""
     out = [f"**{text.markdown(found.titled, 2000)}**{linked}", ""]
-    out += [text.markdown(line, 2000) + "\n" for line in (found.known, found.counts) if line]
+    said = (found.known, found.counts, *found.model.split("\n"))
+    out += [text.markdown(line, 2000) + "\n" for line in said if line]
     if shown:
         out += ["| | change | cases | where | before → after (one case) |", "|---|---|---|---|---|"]
         for i, group in enumerate(shown, 1):

@@ -19,7 +19,7 @@ from ..read.vocabulary import OUTCOMES, RANK, is_finding, is_good, is_met, outco
 _PRAGMAS = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;"
 _LOOKED_AT = (
     "case cudnn build device sm grade backend verdict supported engine config "
-    "workspace_bytes plan_ms exec_us wall_ms reason errors expectation attempt run stage"
+    "workspace_bytes plan_ms exec_us wall_ms reason errors expectation attempt run stage calls"
 ).split()
 _REASON = ("class", "status", "text", "rule")
 
@@ -163,6 +163,7 @@ class Record:
     # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
     targets: dict = field(default_factory=dict)
     gpus: dict = field(default_factory=dict)
+    calls: dict = field(default_factory=dict)  # case: how often a model makes it
 
     def planned(self, answers, build):
         """Did a run that gave these answers ask this build too? Yes where the record does not say."""
@@ -209,6 +210,8 @@ class _Reading:
         about = self.record.targets.setdefault(
             (row["build"], row["device"]), {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
         )
+        if isinstance(calls := row.get("calls"), int) and calls > 0:
+            self.record.calls[row["case"]] = calls
         if row["verdict"] != "inconclusive":
             about["grades"].add(row["grade"] or "unknown")
 

@@ -181,6 +181,7 @@ class Record(reader.Sink):
 
     def __init__(self):
         self.cases, self.peaks, self.groups, self.devices = {}, {}, {}, {}
+        self.calls = {}  # case: how often a model makes it
 
     def note(self, word, value):
         if word == "run" and isinstance(value.get("groups"), dict):
@@ -209,6 +210,8 @@ class Record(reader.Sink):
 
     def add_row(self, row):
         config = -1 if row["config"] is None else row["config"]
+        if isinstance(calls := row.get("calls"), int) and calls > 0:
+            self.calls[row["case"]] = calls
         rows = self._case(row["case"]).rows.setdefault((row["build"], row["device"]), {})
         rows[config] = row
         rows.setdefault(-1, row)  # what is timed without a place in a list
