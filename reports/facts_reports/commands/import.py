@@ -1,5 +1,6 @@
 """`facts import` of traces: makes text of them, and starts the program's own `facts import` with it. The program calls this when it sees a trace."""
 
+import os
 import sys
 
 from ..read import reader, text, traces
@@ -8,7 +9,7 @@ from .options import BAD_INPUT
 
 
 def main(argv):
-    found = [word for word in argv if traces.is_trace(word)]
+    found = [word for word in argv if os.path.isfile(word) and traces.is_trace(word)]
     rest = [word for word in argv if word not in found]
     try:
         if "-" in rest:

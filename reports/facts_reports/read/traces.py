@@ -42,11 +42,8 @@ _FORMS = {
 
 def is_trace(path):
     """Is it a file for this module? (cmd_import.c asks the same.)"""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(1 << 14)
-    except OSError:
-        return False
+    with open(path, "rb") as file:
+        head = file.read(1 << 14)
     is_object = head.lstrip()[:1] == b"{" and any(word in head for word in _WORDS)
     return is_object or head[:2] == b"\x1f\x8b"
 
