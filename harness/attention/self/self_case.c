@@ -174,10 +174,15 @@ static void take(facts_self_end *out, const facts_judgement *j, const char *name
     snprintf(out->tensor, sizeof out->tensor, "%s", name);
 }
 
+/* Data on which zeros would pass too are no question: without answers, as of a refused call. */
 static void end_of(facts_self_end *out, const facts_trial *trial)
 {
     *out = (facts_self_end){ .found = trial->status != FATTN_OK ||
                                       trial->verdict != FACTS_VERDICT_PASS };
+    if (trial->verdict == FACTS_VERDICT_MISTRUSTED) {
+        out->found = false;
+        return;
+    }
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             take(out, &trial->judgement[id], facts_tensor_word(id));

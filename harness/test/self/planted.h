@@ -9,13 +9,15 @@
 
 static facts_self_case planted_scene;
 
-/* The right kernel of the type, before the case: its reference is made. */
+/* The right kernel of the type, before the case, which takes the place of the last one: its
+ * reference is made. */
 static inline fattn__gpu_like planted_make(facts_self_type type, const char *text)
 {
     char name[FACTS_CASE_TEXT];
     facts_error error = { 0 };
     facts_self_end end;
     const fattn__gpu_like right = facts_self_begin(type);
+    facts_self_case_close(&planted_scene);
     snprintf(name, sizeof name, "%s dtype=%s", text, facts_self_type_dtype(type));
     cr_assert(facts_self_case_open(&planted_scene, name, &error), "%s: %s", name, error.text);
     facts_self_case_run(&end, &planted_scene, &right, FATTN__LIAR_NONE);

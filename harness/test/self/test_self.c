@@ -41,16 +41,12 @@ Test(kernel, is_right_however_it_works)
         EXPECT_RIGHT(right, "truncating accumulators", like.adder = FATTN__HOPPER_16);
         EXPECT_RIGHT(right, "keys in another order", like.key_shift = 50);
         EXPECT_RIGHT(right, "a scale one step off", like.scale_factor = 1.0 + 0x1p-23);
-        facts_self_case_close(&planted_scene);
     }
     const fattn__gpu_like right = planted_make(FACTS_SELF_F16, BACKWARD "gauss check=identities");
     EXPECT_RIGHT(right, "scale after the product", like.scale_last = true);
     EXPECT_RIGHT(right, "partial sums in fp32", like.partials_fp32 = true);
-    facts_self_case_close(&planted_scene);
     planted_make(FACTS_SELF_BF16, FORWARD "gauss dropout=0.1 dropout_mask=1 check=keep");
-    facts_self_case_close(&planted_scene);
     planted_make(FACTS_SELF_F16, BACKWARD "gauss dropout=0.1 dropout_mask=1 check=keep");
-    facts_self_case_close(&planted_scene);
 }
 
 /* Each was called wrong once. */
@@ -61,12 +57,12 @@ Test(kernel, is_right_where_the_model_was_not)
                          "want=stats layout=sbhd dropout=0.1");
     EXPECT_RIGHT(right, "the largest P of every row is 1/(1-p), which bf16 is off from",
                  like.tile = 64, like.splits = 3, like.lazy = 2.0F);
-    facts_self_case_close(&planted_scene);
     right = planted_make(FACTS_SELF_BF16,
                          "pass=bwd b=3 h=4/1 s=129/63 d=8/8 seed=69477731 fill=stair_dn "
                          "mask=causal_br padding=one layout=sbhd softmax=sink dsink=1");
     EXPECT_RIGHT(right, "a sink far from the statistics", like.tile = 64, like.lazy = 2.0F);
-    facts_self_case_close(&planted_scene);
+    planted_make(FACTS_SELF_E4M3, "pass=fwd h=4/2 s=200 d=64 want=stats+max");
+    planted_make(FACTS_SELF_E4M3, "pass=bwd b=1 h=1 s=64/4096 d=32 window=4096:0 align=br");
 }
 
 /* One large product, `count` small ones behind it in the same chunk, and what the accumulator had.
@@ -121,11 +117,9 @@ Test(kernel, adds_in_fewer_bits_as_its_constants_say)
     for (size_t n = 0; n < 2; n++) {
         facts_self_end end;
         const fattn__gpu_like hopper = planted_make(types[n][1], FORWARD "gauss");
-        facts_self_case_close(&planted_scene);
         planted_make(types[n][0], FORWARD "gauss");
         facts_self_case_run(&end, &planted_scene, &hopper, FATTN__LIAR_NONE);
         cr_expect(end.found, "14 bits pass as fp32");
-        facts_self_case_close(&planted_scene);
     }
 }
 
@@ -139,19 +133,14 @@ Test(faults, are_found_by_the_gate_that_is_there_for_them)
     planted_expect(right, FATTN__LIAR_ONE_ELEMENT, FACTS_GATE_T2);
     planted_expect(right, FATTN__LIAR_TILE_LOST, FACTS_GATE_T3);
     planted_expect(right, FATTN__LIAR_Q_TILE_UNWRITTEN, FACTS_GATE_POISON);
-    facts_self_case_close(&planted_scene);
     right = planted_make(FACTS_SELF_BF16, FORWARD "neglse");
     planted_expect(right, FATTN__LIAR_MAX_INIT_0, FACTS_GATE_T1);
-    facts_self_case_close(&planted_scene);
     right = planted_make(FACTS_SELF_BF16, BACKWARD "gauss");
     planted_expect(right, FATTN__LIAR_WORKSPACE_DIRTY, FACTS_GATE_T1);
-    facts_self_case_close(&planted_scene);
     right = planted_make(FACTS_SELF_E4M3, FORWARD "gauss scales=odd");
     planted_expect(right, FATTN__LIAR_AMAX_O_LATE, FACTS_GATE_AMAX);
-    facts_self_case_close(&planted_scene);
     right = planted_make(FACTS_SELF_BF16, "pass=fwd b=2 h=2 s=75/140 d=64 stride=gap:8 want=stats");
     planted_expect(right, FATTN__LIAR_GAP_IGNORED, FACTS_GATE_GUARD);
-    facts_self_case_close(&planted_scene);
 }
 
 /* On one key nothing is wrong with a last row that could read a key more. */
@@ -163,7 +152,6 @@ Test(faults, that_cannot_lie_here_are_right)
                                       "mask=causal_br want=stats fill=needle");
     facts_self_case_run(&end, &planted_scene, &right, FATTN__LIAR_CAUSAL_LOOSE);
     cr_expect_not(end.found, "bottom-right, one row");
-    facts_self_case_close(&planted_scene);
 }
 
 /* ---- the limits of the constants
@@ -193,7 +181,6 @@ static void expect_near(facts_self_type type, const near *list, size_t count)
         facts_self_case_run(&end, &planted_scene, &right, list[i].fault);
         cr_expect(end.found, "%s: fault %d lives, ratio %g", list[i].text, list[i].fault,
                   end.ratio);
-        facts_self_case_close(&planted_scene);
     }
     facts_self_limits(false);
 }

@@ -17,7 +17,6 @@ static double ratio_of(const char *shape, const char *fill, fattn__gpu_like like
              strstr(shape, "bias=") ? "h=4 s=130/200" : "h=4/2 s=130/200", shape, fill);
     planted_make(FACTS_SELF_BF16, text);
     facts_self_case_run(&end, &planted_scene, &like, fault);
-    facts_self_case_close(&planted_scene);
     double ratio = elements ? 0.0 : end.ratio;
     for (size_t n = 0; n < 3; n++)
         ratio = fmax(ratio, end.gates[gates[n]]);
@@ -77,7 +76,6 @@ Test(shows, equal_weights_may_be_added_by_one_lane)
             facts_self_end end;
             planted_make(types[t], text);
             facts_self_case_run(&end, &planted_scene, &lane, FATTN__LIAR_NONE);
-            facts_self_case_close(&planted_scene);
             cr_expect(!end.found && end.gates[FACTS_GATE_TL] > 0.1, "%d, %d keys: %s %g, tl %g",
                       (int)types[t], keys, end.gate, end.ratio, end.gates[FACTS_GATE_TL]);
         }
@@ -119,7 +117,6 @@ Test(shows, copies_break_z_sigma_and_not_the_bound)
         of_sigma = fmax(of_sigma, judge(FACTS_TENSOR_DK, &constants, false).ratio);
         planted_expect(right, FATTN__LIAR_B_NO_DELTA, FACTS_GATE_T1);
         planted_expect(right, FATTN__LIAR_B_TILE_LOST, FACTS_GATE_T1);
-        facts_self_case_close(&planted_scene);
     }
     cr_expect_gt(of_sigma, 1.5, "%g", of_sigma);
 }
@@ -139,7 +136,6 @@ Test(shows, a_sum_of_thousands_of_keys_in_14_bits_is_wrong)
         cr_expect_eq(facts_judgement_verdict(&j), moves ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG,
                      "ratio %g by %s", j.ratio, facts_gate_words[j.gate]);
     }
-    facts_self_case_close(&planted_scene);
 }
 
 /* rms of E/sigma. Engine 2 of 9.19.0 has these on an H100, in its two configurations. The oracle on
@@ -174,7 +170,6 @@ Test(shows, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
             else
                 cr_expect_float_eq(got, rms, 0.004 * rms, "%s: %g", seen[i].text, got);
         }
-        facts_self_case_close(&planted_scene);
     }
     cr_expect_eq(constants.thr, 0);
 }

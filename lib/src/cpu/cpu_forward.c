@@ -142,12 +142,13 @@ typedef struct row_values {
     float max, sum, stats;
 } row_values;
 
-/* Max and Sum_exp of 8-bit types are those of a lazy kernel's own maximum. The rest are planted
- * faults. */
+/* A pair of Max and Sum_exp of 8-bit types is that of a lazy kernel's own maximum; without Sum_exp
+ * Max is the largest score. The rest are planted faults. */
 static void bend_row(const tile *x, int64_t i, row_values *row)
 {
     const bool dead = x->w->max[i] == -INFINITY;
-    if (fattn__like_gpu.on && !dead && !x->c->factors.eight_bit) {
+    if (fattn__like_gpu.on && !dead &&
+        !(x->c->factors.eight_bit && (x->c->p->outputs & FATTN_WANT_SUM_EXP) != 0)) {
         row->sum *= expf(row->max - x->w->peak[i]);
         row->max = x->w->peak[i];
     }

@@ -34,7 +34,7 @@ typedef struct fattn__gpu_like {
     int64_t splits; /* parts of the keys, combined at the end; 0: 1 */
     float
         lazy; /* log2: O is rescaled only if the maximum rises by more than this. 8-bit types: P is
-                 also scaled by 2^-lazy, and Max and Sum_exp refer to the maximum that was used */
+                 also scaled by 2^-lazy, and Max beside Sum_exp is the maximum that was used */
     bool one_lane; /* forward: a row's sum is formed key by key */
     bool reversed; /* forward: tiles of keys from last to first */
     fattn__adder adder;
