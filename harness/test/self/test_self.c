@@ -62,6 +62,7 @@ Test(kernel, is_right_where_the_model_was_not)
                          "mask=causal_br padding=one layout=sbhd softmax=sink dsink=1");
     EXPECT_RIGHT(right, "a sink far from the statistics", like.tile = 64, like.lazy = 2.0F);
     planted_make(FACTS_SELF_E4M3, "pass=fwd h=4/2 s=200 d=64 want=stats+max");
+    planted_make(FACTS_SELF_E5M2, "pass=bwd h=2 s=130 d=64 stride=broadcast:v.s+k.b;sum:dv.s+dk.b");
     planted_make(FACTS_SELF_E4M3, "pass=bwd b=1 h=1 s=64/4096 d=32 window=4096:0 align=br");
 }
 

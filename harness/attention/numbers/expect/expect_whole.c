@@ -37,14 +37,6 @@ bool facts_expect_arrays(facts_expectation *out, const facts_problem *p)
     return true;
 }
 
-void facts_expect_arrays_forward(const facts_expectation *e, const facts_problem *p,
-                                 fref_forward_out *out)
-{
-    (void)p;
-    out->amax_s = e->array[FACTS_ARRAY_AMAX_S];
-    out->o.amax = e->array[FACTS_ARRAY_AMAX_O];
-}
-
 void facts_expect_arrays_backward(const facts_expectation *e, const facts_problem *p,
                                   fref_backward_out *out)
 {
@@ -67,18 +59,11 @@ void facts_expect_arrays_destroy(facts_expectation *e)
 
 facts_tensor_id facts_amax_of(facts_array_id id)
 {
-    switch (id) {
-    case FACTS_ARRAY_AMAX_O:
-        return FACTS_TENSOR_O;
-    case FACTS_ARRAY_AMAX_DQ:
-        return FACTS_TENSOR_DQ;
-    case FACTS_ARRAY_AMAX_DK:
-        return FACTS_TENSOR_DK;
-    case FACTS_ARRAY_AMAX_DV:
-        return FACTS_TENSOR_DV;
-    default:
-        return FACTS_TENSOR_COUNT;
-    }
+    return id == FACTS_ARRAY_AMAX_O    ? FACTS_TENSOR_O
+           : id == FACTS_ARRAY_AMAX_DQ ? FACTS_TENSOR_DQ
+           : id == FACTS_ARRAY_AMAX_DK ? FACTS_TENSOR_DK
+           : id == FACTS_ARRAY_AMAX_DV ? FACTS_TENSOR_DV
+                                       : FACTS_TENSOR_COUNT;
 }
 
 #define MOST_SCORES (INT64_C(1) << 31) /* of a mask that is written out */

@@ -33,9 +33,7 @@ void facts_whole_destroy(facts_whole *whole);
 /* Allocates them (expectation->array), and sets the units of 8-bit tensors. False if memory is
  * short. */
 bool facts_expect_arrays(facts_expectation *out, const facts_problem *problem);
-/* Sets the addresses to which the reference writes them. */
-void facts_expect_arrays_forward(const facts_expectation *e, const facts_problem *problem,
-                                 fref_forward_out *out);
+/* Sets the addresses to which the reference writes those of a backward. */
 void facts_expect_arrays_backward(const facts_expectation *e, const facts_problem *problem,
                                   fref_backward_out *out);
 void facts_expect_arrays_destroy(facts_expectation *e);

@@ -20,6 +20,7 @@ typedef struct facts_gradient {
     int64_t dim[4];    /* before the sum */
     facts_answer each; /* owned; empty if nothing is summed */
     facts_answer to;
+    fref_answer *asked; /* in facts_gradients.out */
 } facts_gradient;
 
 typedef struct facts_gradients {
@@ -73,10 +74,11 @@ static bool facts_gradients_take(facts_gradients *out, const facts_problem *p, f
     fref_backward_out *r = &out->out;
     if (id == FACTS_TENSOR_DBIAS)
         memcpy(r->dbias_dim, g->dim, sizeof r->dbias_dim);
-    *(id == FACTS_TENSOR_DQ   ? &r->dq
-      : id == FACTS_TENSOR_DK ? &r->dk
-      : id == FACTS_TENSOR_DV ? &r->dv
-                              : &r->dbias) = arrays_of(&where);
+    g->asked = id == FACTS_TENSOR_DQ   ? &r->dq
+               : id == FACTS_TENSOR_DK ? &r->dk
+               : id == FACTS_TENSOR_DV ? &r->dv
+                                       : &r->dbias;
+    *g->asked = arrays_of(&where);
     return true;
 }
 
@@ -123,9 +125,17 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
     g->to.bound[n] = exact ? 0.0 : bound + rounded + sum * root + cast;
 }
 
+/* {value, least, most} of an Amax, with one more element. */
+static void amax_join(double amax[3], double value, double bound)
+{
+    amax[0] = fmax(amax[0], fabs(value));
+    amax[1] = fmax(amax[1], fabs(value) - bound);
+    amax[2] = fmax(amax[2], fabs(value) + bound);
+}
+
 /* Sums the temporary arrays. sigma: each element is rounded to the gradient's type (its own last
  * cast), added in fp32, and the sum is cast once. bound: the sum of the bounds, and the same casts.
- * The error of an engine that sums in fp32 is smaller. */
+ * The error of an engine that sums in fp32 is smaller. Amax is of what is stored: of the sum. */
 static void facts_gradients_sum(facts_gradients *gradients, const facts_problem *p)
 {
     for (int i = 0; i < gradients->count; i++) {
@@ -136,6 +146,11 @@ static void facts_gradients_sum(facts_gradients *gradients, const facts_problem 
 #pragma omp parallel for schedule(static)
         for (int64_t n = 0; n < facts_elements(t->dim); n++)
             sum_element(g, t, n);
+        double *amax = g->asked->amax, largest[3] = { 0.0 };
+        for (int64_t n = 0; amax && n < facts_elements(t->dim); n++)
+            amax_join(largest, g->to.want[n], g->to.bound[n]);
+        if (amax)
+            memcpy(amax, largest, sizeof largest);
     }
 }
 
@@ -243,12 +258,8 @@ static void take(const answer *a, const facts_problem *p)
                 memcpy(to[n] + row * dim[3], wide[n] + from, (size_t)dim[3] * sizeof(double));
         if (nu)
             nu[row] = fmax(nu[row] / PARTS, nu[row] > 0.0 ? 1.0 : 0.0);
-        for (int64_t c = 0; a->out->amax && c < dim[3]; c++) {
-            const double size = fabs(wide[0][from + c]), bound = wide[2][from + c];
-            largest[0] = fmax(largest[0], size);
-            largest[1] = fmax(largest[1], size - bound);
-            largest[2] = fmax(largest[2], size + bound);
-        }
+        for (int64_t c = 0; a->out->amax && c < dim[3]; c++)
+            amax_join(largest, wide[0][from + c], wide[2][from + c]);
     }
     if (a->out->amax)
         memcpy(a->out->amax, largest, sizeof largest);
@@ -528,8 +539,9 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
                                      .lse = lse.want,
                                      .lse_tau = lse.bound,
                                      .max = max.want,
-                                     .max_tau = max.bound };
-        facts_expect_arrays_forward(out, p, &answers);
+                                     .max_tau = max.bound,
+                                     .amax_s = out->array[FACTS_ARRAY_AMAX_S] };
+        answers.o.amax = out->array[FACTS_ARRAY_AMAX_O];
         status = run_forward(p, in, &answers, statistics_are_here(p));
     }
     if (status == 0 && has_sum)
