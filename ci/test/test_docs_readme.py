@@ -1,12 +1,15 @@
-"""README's table is printed from the records beside it, never written by hand."""
+"""README's table is printed from the records beside it, never written by hand; that of suites has the sizes that they have."""
 
 import os
+import re
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-from pages import HOME, printed, synthetic
+from pages import HOME, page, printed, synthetic
 
+README = (HOME / "README.md").read_text(encoding="utf-8")
 RECORDS = ["reports/examples/smoke.jsonl.xz", "reports/examples/regress.jsonl.xz"]
 
 
@@ -16,9 +19,7 @@ class Readme(unittest.TestCase):
         os.chdir(HOME)
         status, table, _ = printed("readme", *RECORDS)
         self.assertEqual(status, 0)
-        begin, end = "<!-- example: begin", "<!-- example: end -->"
-        text = (HOME / "README.md").read_text(encoding="utf-8")
-        self.assertIn(table.strip(), text[text.index(begin) : text.index(end)])
+        self.assertIn(table.strip(), README.split("<!-- example: ")[1])
 
     def test_a_case_counts_once_by_its_worst_answer(self):
         lines = [
@@ -39,8 +40,15 @@ class Readme(unittest.TestCase):
             _, out, _ = printed("readme", record)
         self.assertIn("| 9.19.0 | 6 | 1 | 1 | 1 | 2 | 1 |", out)
 
+    def test_suites_have_as_many_cases_as_facts_list_says(self):
+        said = re.findall(r"(?m)^\| `([a-z-]+)` \| .+? \| ([\d,]+) \|", README)
+        listed = subprocess.check_output([page.PROGRAM, "list"], text=True)
+        for name, count in said:
+            self.assertRegex(listed, f"(?m)^{name} +{count.replace(',', '')} ")
+        self.assertEqual(len(said), 10)
+
     def test_readme_is_one_screen_and_a_bit(self):
-        self.assertLessEqual(len((HOME / "README.md").read_text(encoding="utf-8").splitlines()), 90)
+        self.assertLessEqual(len(README.splitlines()), 105)
 
 
 if __name__ == "__main__":
