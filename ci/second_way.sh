@@ -46,13 +46,14 @@ run_program() {
 
 # Makes, builds and runs the programs of one case: lines for FACTS, the program in C and the script.
 one_case() {
-    local folder=$1 case=$2 verdict
+    local folder=$1 case=$2 verdict program=repro
+    [[ $DEVICE =~ ^[0-9]+$ ]] || program=repro.o # what does not run is not linked
     mkdir -p "$folder" && cd "$folder" || exit 3
     timeout -s KILL 200 "$FACTS" repro "$case" --cudnn "$BUILD" --device "$DEVICE" --timeout 40 --standalone . --frontend >facts.log 2>&1
     verdict=$(sed -n 's/^- verdict: \([a-z_]*\).*/\1/p; s/^- cuDNN ended the process.*/crash/p; s/^- cuDNN did not return.*/hang/p' README.md 2>/dev/null | head -n 1)
     printf 'facts\t%s\t%s\n' "${verdict:-none}" "$(grep -m 1 -e --standalone facts.log || tail -n 1 facts.log)"
     if [[ -e repro.c ]]; then
-        if ! make -s repro CUDNN="$CUDNN" CUDA="$CUDA" >make.log 2>&1; then
+        if ! make -s "$program" CUDNN="$CUDNN" CUDA="$CUDA" >make.log 2>&1; then
             printf 'c\terror\tdoes not compile: %s\n' "$(grep -m 1 error make.log)"
         elif [[ ! $DEVICE =~ ^[0-9]+$ ]]; then
             printf 'c\tcompiles\t\n'
