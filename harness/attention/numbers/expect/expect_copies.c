@@ -144,14 +144,16 @@ static double facts_shared_cast(int32_t dtype)
 
 /* In every row of an entry (with spiky data in most rows) one key has all of P, and each row rounds
  * the same number. A mean of the summed values shows that it is one rounding. Without a mean its size does, where it is more than
- * the rms of independent roundings, u/sqrt(3). */
+ * the rms of independent roundings, u/sqrt(3). With both, a forward shows the cast of the largest P, 1 in every row. */
 static bool one_key_has_all(const facts_problem *p)
 {
     const int32_t dtype = p->ask.dtype;
-    const bool shows =
-        p->fill == FACTS_FILL_OFFSET_V || facts_expect_cast_off(dtype, facts_expect_p_factor(p)) >
-                                              facts_dtype_roundoff(dtype) / sqrt(3.0);
-    for (int64_t b = 0; shows && b < p->ask.batch; b++)
+    const bool mean = p->fill == FACTS_FILL_OFFSET_V,
+               large = facts_expect_cast_off(dtype, facts_expect_p_factor(p)) >
+                       facts_dtype_roundoff(dtype) / sqrt(3.0);
+    if (mean && large && p->ask.pass == FATTN_FORWARD)
+        return true;
+    for (int64_t b = 0; (mean || large) && b < p->ask.batch; b++)
         if (facts_live_kv(p, b) == 1 || p->fill == FACTS_FILL_SPIKY)
             return true;
     return false;
