@@ -509,8 +509,8 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
     pass x = { .shape = &shape,
                .rounding = rounding,
                .out = out,
-               .in = fref__precision_scaled(rounding->in,
-                                            fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
+               .in = fref__precision_of_p(problem, rounding->in,
+                                          fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
                .to = fref__precision_scaled(rounding->out, scales->scale_o),
                .gamma = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
                .z = fref__z_of(problem->batch * problem->heads_q * shape.rows.count *
@@ -520,7 +520,6 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .freedom = inputs.freedom,
                .scored = fref__is_scored(problem),
                .plain = !fref__is_scored(problem) && !problem->keep };
-    x.in.eta *= fref__after_cast(problem);
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
     double *memory = fref__allocate(memory_of_thread * threads);

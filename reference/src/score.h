@@ -43,10 +43,13 @@ double fref__sink_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
 const uint8_t *fref__keep_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
 
 /* What key j's probability is multiplied with. */
-/* What the cast of P may be multiplied by after it: dropout's factor. */
-static inline double fref__after_cast(const fref_problem *p)
+/* Of the cast of P, which is multiplied by `scale` before. Dropout's factor may come after it. */
+static inline fref__precision fref__precision_of_p(const fref_problem *p, fref_type type,
+                                                   double scale)
 {
-    return p->keep && p->keep_scale > 1.0 ? p->keep_scale : 1.0;
+    fref__precision of = fref__precision_scaled(type, scale);
+    of.eta *= p->keep && p->keep_scale > 1.0 ? p->keep_scale : 1.0;
+    return of;
 }
 
 static inline double fref__kept(const uint8_t *keep, double keep_scale, int64_t j)

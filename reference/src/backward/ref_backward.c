@@ -56,15 +56,13 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
     const fref_problem *p = shape->problem;
     const fref_scales *scales = &p->scales;
     const fref__precision of_ds = fref__precision_scaled(r->ds, scales->scale_dp);
-    fref__precision of_p = fref__precision_scaled(r->in, scales->scale_s);
-    of_p.eta *= fref__after_cast(p);
     return (fref__backward){
         .shape = shape,
         .rounding = r,
         .inputs = inputs,
         .out = out,
         .in = fref__precision_of(r->in),
-        .of_p = of_p,
+        .of_p = fref__precision_of_p(p, r->in, scales->scale_s),
         .of_ds = of_ds,
         .to_q = fref__precision_scaled(r->out, scales->scale_dq),
         .to_k = fref__precision_scaled(r->out, scales->scale_dk),

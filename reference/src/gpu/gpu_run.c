@@ -20,10 +20,14 @@ static int64_t padded(int64_t n, int64_t to)
     return n <= 0 ? to : (n + to - 1) / to * to;
 }
 
+static fref__limits limits(fref__precision p)
+{
+    return (fref__limits){ p.unit_roundoff, p.eta, p.tiny, p.max };
+}
+
 static fref__limits limits_of(fref_type type, double scale)
 {
-    const fref__precision p = fref__precision_scaled(type, scale);
-    return (fref__limits){ p.unit_roundoff, p.eta, p.tiny, p.max };
+    return limits(fref__precision_scaled(type, scale));
 }
 
 /* Of tiles of channels, each with itself or another. */
@@ -100,9 +104,9 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
 
 void fref__run_cast_p(fref__run *run, double scale)
 {
-    run->call.of_p =
-        limits_of(run->call.rounding.in, fref__or_1(run->call.problem.scales.scale_s) * scale);
-    run->call.of_p.eta *= fref__after_cast(&run->call.problem);
+    const fref_problem *p = &run->call.problem;
+    run->call.of_p = limits(
+        fref__precision_of_p(p, run->call.rounding.in, fref__or_1(p->scales.scale_s) * scale));
 }
 
 void fref__run_amax(fref__run *run, double *out)

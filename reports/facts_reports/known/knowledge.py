@@ -249,9 +249,8 @@ class _Values(dict):
         return self[key]
 
 
-_values = functools.lru_cache(maxsize=4096)(
-    _Values
-)  # a page asks about a case of each target in turn
+# A page asks about a case of each target in turn.
+_values = functools.lru_cache(maxsize=4096)(_Values)
 
 
 @functools.lru_cache(maxsize=None)
