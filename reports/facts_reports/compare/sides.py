@@ -70,6 +70,12 @@ def is_ours(word, status, said):
     return word in ("policy", "internal") or not of_cudnn
 
 
+def note_calls(found, row):
+    """Keeps in {case: calls} how often a model makes the row's case, where the row says so."""
+    if isinstance(calls := row.get("calls"), int) and calls > 0:
+        found[row["case"]] = calls
+
+
 def knobs_of(value):
     items = value.items() if isinstance(value, dict) else ()
     return tuple(sorted((str(k), str(v)) for k, v in items))
@@ -210,8 +216,7 @@ class _Reading:
         about = self.record.targets.setdefault(
             (row["build"], row["device"]), {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()}
         )
-        if isinstance(calls := row.get("calls"), int) and calls > 0:
-            self.record.calls[row["case"]] = calls
+        note_calls(self.record.calls, row)
         if row["verdict"] != "inconclusive":
             about["grades"].add(row["grade"] or "unknown")
 

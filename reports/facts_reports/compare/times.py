@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ..read import reader, text
-from .sides import knobs_of
+from .sides import knobs_of, note_calls
 
 # of a comparison of a build with itself: how often it may be called slower or faster
 ERROR = 1 / 1000
@@ -210,8 +210,7 @@ class Record(reader.Sink):
 
     def add_row(self, row):
         config = -1 if row["config"] is None else row["config"]
-        if isinstance(calls := row.get("calls"), int) and calls > 0:
-            self.calls[row["case"]] = calls
+        note_calls(self.calls, row)
         rows = self._case(row["case"]).rows.setdefault((row["build"], row["device"]), {})
         rows[config] = row
         rows.setdefault(-1, row)  # what is timed without a place in a list
