@@ -13,7 +13,7 @@
 /* All, once. X(name): facts_kernel_name(facts_name_call) */
 #define FACTS_KERNEL_LIST(X)                                                                       \
     FACTS_TOGETHER_LIST(X)                                                                         \
-    X(set) X(noise) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
+    X(set) X(noise) X(shared) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
 
 /* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed
  * one row s of entry b is token start[b] + s, and exists where s < live[b]. */
@@ -137,6 +137,12 @@ typedef struct facts_noise_call {
     int64_t bytes;
     uint64_t seed;
 } facts_noise_call;
+
+/* NaN in all shared memory of a block, `words` of four bytes; held: how many were NaN before. */
+typedef struct facts_shared_call {
+    int32_t words;
+    facts_counter *held; /* NULL: not counted */
+} facts_shared_call;
 
 /* Bytes that differ. */
 typedef struct facts_one_differ {

@@ -1,6 +1,23 @@
 /* Checks memory after a run: guards, gaps, inputs, and bits that differ. */
 #include "device.cuh"
 
+/* All bits set are NaN in every type, -1 as an index. */
+extern "C" __global__ void facts_kernel_shared(const __grid_constant__ facts_shared_call call)
+{
+#ifdef GPU_EMULATED
+    static uint32_t words[1];
+#else
+    extern __shared__ volatile uint32_t words[]; /* volatile: nothing here reads what is written */
+#endif
+    int64_t found = 0;
+    for (int i = (int)threadIdx.x; i < call.words; i += (int)blockDim.x) {
+        found += words[i] == UINT32_MAX;
+        words[i] = UINT32_MAX;
+    }
+    if (call.held)
+        count_warp(call.held, found);
+}
+
 extern "C" __global__ void facts_kernel_changed(const __grid_constant__ facts_changed_call call)
 {
     __shared__ poison_codes was;

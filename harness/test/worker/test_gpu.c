@@ -106,3 +106,16 @@ Test(gpu, a_check_finds_the_same_there)
         compare(&worker, cases[i]);
     facts_target_close(&worker);
 }
+
+/* Half the blocks of a first call may find what the other half left; of a second one, all do, but
+ * for what the counting itself runs between. */
+Test(gpu, shared_memory_holds_what_was_left_in_it)
+{
+    double before, after;
+    facts_worker worker = open_worker();
+    cr_assert_eq(facts_gpu_shared(worker.gpu, &before), FATTN_OK);
+    cr_assert_eq(facts_gpu_shared(worker.gpu, &after), FATTN_OK);
+    printf("NaN in shared memory: %.4f, then %.4f\n", before, after);
+    cr_expect(before < 0.6 && after > 0.95, "%.4f, then %.4f", before, after);
+    facts_target_close(&worker);
+}

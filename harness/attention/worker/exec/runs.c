@@ -92,8 +92,10 @@ bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 {
     uint64_t garbage = r->made < 2 ? 0 : r->problem->seed * 1000003 + (uint64_t)r->made;
     r->made++;
+    facts_gpu *gpu = r->worker->gpu;
     return (!garbage || facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL)) &&
-           facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
+           facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL) &&
+           (!gpu || facts_runs_check(r, facts_gpu_shared(gpu, NULL), NULL));
 }
 
 bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)

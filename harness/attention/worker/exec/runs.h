@@ -44,7 +44,7 @@ void facts_runs_find(facts_runs *runs, facts_verdict verdict, const char *format
     __attribute__((format(printf, 3, 4)));
 
 /* Prepares the current set for a run: inputs, poison, guards. From the third run on, the workspace
- * has noise, and other memory is allocated before. False: failed. */
+ * has noise, and other memory is allocated before. The shared memory of a GPU has NaN. False: failed. */
 bool facts_runs_arm(facts_runs *runs, facts_pattern pattern);
 /* Fetches the outputs of the current set, and records overruns. */
 bool facts_runs_fetch(facts_runs *runs, facts_pattern pattern);

@@ -145,8 +145,14 @@ bool facts_gpu_load(facts_gpu *gpu, char error[256])
         snprintf(error, 256, "%.250s", fattn_last_error());
         return false;
     }
-    int status = gpu_module_create(&gpu->kernels, NULL, &facts_image_of_kernels, names,
-                                   FACTS_KERNEL_COUNT, error);
+    const gpu_driver *driver = gpu_driver_load(error);
+    int device, status = gpu_module_create(&gpu->kernels, driver, &facts_image_of_kernels, names,
+                                           FACTS_KERNEL_COUNT, error);
+    if (status == 0 &&
+        (driver->context_device(&device) ||
+         driver->device_attribute(&gpu->multiprocessors, GPU_MULTIPROCESSORS, device) ||
+         driver->device_attribute(&gpu->shared_bytes, GPU_SHARED_OF_BLOCK, device)))
+        gpu->multiprocessors = 0;
     fattn_context_leave(gpu->context, previous);
     return status == 0;
 }
@@ -157,8 +163,8 @@ int32_t facts_gpu_blocks(int64_t work)
     return (int32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
 }
 
-fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
-                                     void *call)
+static fattn_status launch_sharing(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
+                                   unsigned shared_bytes, void *call)
 {
     struct CUctx_st *previous;
     const unsigned grid[3] = { (unsigned)blocks, 1, 1 }, block[3] = { FACTS_BLOCK, 1, 1 };
@@ -166,9 +172,15 @@ fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_
     if (blocks <= 0)
         return FATTN_OK;
     TRY(facts_gpu_keep_error(gpu, fattn_context_enter(&previous, gpu->context)));
-    return facts_gpu_leave(
-        gpu, previous,
-        gpu_launch(gpu->kernels, kernel, grid, block, 0, gpu->stream, arguments, gpu->text));
+    return facts_gpu_leave(gpu, previous,
+                           gpu_launch(gpu->kernels, kernel, grid, block, shared_bytes, gpu->stream,
+                                      arguments, gpu->text));
+}
+
+fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks,
+                                     void *call)
+{
+    return launch_sharing(gpu, kernel, blocks, 0, call);
 }
 
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)
@@ -409,6 +421,25 @@ fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t byt
 {
     facts_noise_call call = { .to = to, .bytes = (int64_t)bytes, .seed = seed };
     return facts_gpu_launch(gpu, FACTS_KERNEL_noise, (call.bytes + 7) / 8, &call);
+}
+
+/* One block has all that a multiprocessor may give; two for each, as one may end before the last
+ * has begun. */
+fattn_status facts_gpu_shared(facts_gpu *gpu, double *share)
+{
+    const int64_t blocks = 2 * (int64_t)gpu->multiprocessors;
+    facts_counter found = 0;
+    facts_shared_call call = { .words = gpu->shared_bytes / 4,
+                               .held = share ? gpu->counters : NULL };
+    if (share)
+        TRY(facts_gpu_count(gpu, &found, 1));
+    if (call.words > 0)
+        TRY(launch_sharing(gpu, FACTS_KERNEL_shared, blocks, (unsigned)gpu->shared_bytes, &call));
+    if (share) {
+        TRY(facts_gpu_counted(gpu, &found, 1));
+        *share = (double)found / ((double)blocks * call.words);
+    }
+    return FATTN_OK;
 }
 
 /* ---- fills ---- */

@@ -45,8 +45,9 @@ struct facts_gpu {
     fattn_context *context;
     struct CUstream_st *stream;
     gpu_module *kernels;
-    fref_gpu *oracle;        /* NULL until it is used */
-    facts_counter *counters; /* on the device; behind them FACTS_COLLECTED bytes */
+    int multiprocessors, shared_bytes; /* of one block at most */
+    fref_gpu *oracle;                  /* NULL until it is used */
+    facts_counter *counters;           /* on the device; behind them FACTS_COLLECTED bytes */
     int64_t *watched[FACTS_COUNTERS /
                      2]; /* the address to which counter 2n minus counter 2n + 1 is added */
     size_t watched_count;

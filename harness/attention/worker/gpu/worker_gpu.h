@@ -50,6 +50,9 @@ fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, si
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes);
 fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes);
 fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t bytes);
+/* Fills the shared memory of all multiprocessors with NaN: a kernel that reads what it has not
+ * written there finds it. share: NULL, or receives how much was NaN before (0 to 1). */
+fattn_status facts_gpu_shared(facts_gpu *gpu, double *share);
 
 /* Between begin and end, the calls below and facts_gpu_copy only collect work. The end does it in a
  * few launches: first gaps, then fills, poison, counts of differences and changes, copies. The next
