@@ -31,19 +31,20 @@ _SERIOUS = frozenset(("crash", "exit_crash", "hang", "exec_fail", "overrun"))
 _OPEN = ("build", "grade", "verdict", "class", "device")
 _RESULT = ("backend", "grade")  # keys of a condition that are not the problem's
 DATA_WORDS = (  # (key and operator, its values in a condition, the data in words); "": they add nothing
-    ("fill=", "neglse", "very negative scores"),
+    ("fill=", "neglse|offset_k", "very negative scores"),
     ("fill!=", "stair_up", "scores that do not rise with the key"),
     ("fill=", "offset_v", "values with a mean"),
     ("bias_fill=", "minus_inf", "a bias of -inf everywhere"),
     ("bias_fill=", "rows_masked", "a bias that masks whole rows"),
     ("bias_fill=", "rows_low", "a bias that makes whole rows very low"),
     ("bias_fill[~=]", "window:.*", "a bias that masks all but a window"),
-    ("mod~", "window.*", "a modification that masks all but a window"),
+    ("mod~", "(window|document).*", "a modification that masks keys"),
     ("poison=", "nan|inf", "NaN or Inf in unused memory of the inputs"),
     ("poison=", "big", "large numbers in unused memory of the inputs"),
     ("padding=", "zero:kv", "sequences without keys"),
     ("padding=", "zero:q", "sequences without queries"),
     ("padding=", "zero:both", "empty sequences"),
+    ("padding=", "full", "sequences of full length"),
     ("padding=", "random", "sequences of different lengths"),
     ("padding!=", "full", "sequences shorter than the longest"),
     ("slots!=", "tight", "room between the sequences"),
@@ -53,7 +54,7 @@ DATA_WORDS = (  # (key and operator, its values in a condition, the data in word
     ("lens~", r".*[0*]/.*", "sequences without queries"),
     ("lens[~=]", ".*", "empty sequences"),
     ("case~", ".*", "some lengths"),
-    ("layout=", ".*", ""),
+    ("layout=|scale=", ".*", ""),
 )
 
 
