@@ -32,6 +32,8 @@ ENGINES = {
 KEYS, FILLS = (512, 2048, 8192, 32768), {"a mean": " fill=offset_v", "mean 0": ""}
 FORMS = {"c": "C", "python": "Python"}
 NONE = ("none", "")
+# (word, does the file say that it fails?): what a record says is shorter for readers
+SHORT = {("shows, no control", True): "shows", ("does not show", False): "right"}
 RUNS = {"PASS", "refused", "compiles", "made"}  # a program that does not fail
 WHY = re.compile(r".*--frontend: |; wrote .*")  # what stands around the reason of `facts repro`
 OF_ROWS = re.compile(rf"\b({'|'.join(['engine', 'config', *FACTS])})\b")
@@ -52,7 +54,13 @@ def claims(entry, cases, version):
     for f in failing:
         yield f.label, f, [case for case in cases if fits(f, case, version)][:3]
     if here and not failing:
-        yield here[0].label, None, cases[:1]
+        right = [case for case in cases if not of_others(entry, case, version)] or cases
+        yield here[0].label, None, right[:1]
+
+
+def of_others(entry, case, version):
+    """The failures of other files that a case may show."""
+    return [one for one in knowledge.today().of(case, version, SM) if one["such_data"] and one["id"] != entry.name]  # fmt: skip
 
 
 class Run:
@@ -81,10 +89,8 @@ class Run:
         """(case, its programs): the first with one of these verdicts, or not run, whose programs end with these words; else the first."""
         for case in cases:
             got = self.ask(case)
-            if (
-                got["facts"][0] in (*good, "accepted")
-                and {got[f][0] for f in FORMS if f in got} <= words
-            ):
+            ends = {got[form][0] for form in FORMS if form in got}
+            if got["facts"][0] in (*good, "accepted") and ends <= words:
                 return case, got
         return (cases[0], self.ask(cases[0])) if cases else (None, {})
 
@@ -97,10 +103,7 @@ class Run:
         words = {form: judged(got.get(form, NONE)[0], beside.get(form, NONE)[0]) for form in FORMS}
         shown = any(word.startswith("shows") for word in words.values())
         seldom = failure is not None and failure.fields["verdict"].endswith("?")
-        others = knowledge.today().of(
-            case, self.version, SM
-        )  # a case may show another file's failure
-        others = [one for one in others if one["such_data"] and one["id"] != entry.name]
+        others = of_others(entry, case, self.version)
         explained = not failure and any(got["facts"][0] in one["verdict"] for one in others)
         open_ = seldom or explained or set(words.values()) <= {"no program", "compiles", "made"}
         return {
@@ -178,11 +181,7 @@ def run_all(version, out, *ids):
         print(form.format(*words, *(row.get(name, "-") for name in FORMS), told), flush=True)
     rows = [row for row in rows if "id" in row]
     for row in (bad := [row for row in rows if not row["good"]]):
-        wants = "fails" if row["fails"] else "is right"
-        print(
-            f"second_way: {row['id']}: its file says that {version} {wants}: {row['case']}",
-            row["line"],
-        )
+        print(f"second_way: {row['id']}: its file says that {version} {'fails' if row['fails'] else 'is right'}: {row['case']}", row["line"])  # fmt: skip
     print(f"{len(rows) - len(bad)} of {len(rows)} claims are shown, or no program can make the call; record: {out}/{version}.jsonl")  # fmt: skip
     return 1 if bad else 0
 
@@ -200,36 +199,37 @@ def read(paths):
 
 
 def together(name, form, records):
-    """What a form showed of a file: 'shows with 9.19.0 (2 of 3) and 9.28.1'."""
+    """What a form showed of a file: 'shows with 9.19.0 (2 of 3), right with 9.28.1'. Cases that must be right count if no other does."""
     words = {}
     for about, rows, _ in records:
-        own = [row[form] for row in rows if row.get("id") == name]
-        own = [word for word in own if word not in ("no program", "error", "stopped")]
-        shown = sum(word.startswith("shows") for word in own)
-        for word in sorted(own)[:1]:  # "does not show" before "refused"
+        rows = [row for row in rows if row.get("id") == name]
+        rows = [row for row in rows if row[form] not in ("no program", "error", "stopped")]
+        fails = any(row["fails"] for row in rows)
+        own = [SHORT.get((row[form], fails), row[form]) for row in rows if row["fails"] == fails]
+        shown = own.count("shows")
+        for word in sorted(own, reverse=not fails)[:1]:  # "does not show" or "right" first
             some = f" ({shown} of {len(own)})" if 0 < shown < len(own) else ""
             words.setdefault("shows" if shown else word, []).append(about["cudnn"] + some)
-    return "; ".join(f"{word} with {' and '.join(found)}" for word, found in words.items())
+    return ", ".join(f"{word} with {' and '.join(found)}" for word, found in words.items())
 
 
 def write_checked(*paths):
     records = read(paths)
     about = records[-1][0]
-    python = f"cudnn-frontend {about['frontend']} with PyTorch {about['torch']} in float64"
     for path in sorted(KNOWN.glob("*.known")):
         text = path.read_text(encoding="utf-8")
         old = re.search(r"(?m)^checked: (.*(?:\n  .*)*)\n", text)
-        found = {"C program": together(path.stem, "c", records), python: together(path.stem, "python", records)}  # fmt: skip
-        new = "; ".join(f"{what}: {word}" for what, word in found.items() if word)
-        if not new or not old:
+        found = {}
+        for form, what in (("c", "C program"), ("python", f"cudnn-frontend {about['frontend']}")):
+            found.setdefault(together(path.stem, form, records), []).append(what)
+        if not any(found) or not old:
             continue
+        new = "; ".join(f"{' and '.join(whats)}: {word}" for word, whats in found.items() if word)
         by_hand = " ".join(old[1].split()).rpartition("by hand: ")[2]
-        new += f" ({about['gpu']}, reports/second_way)"
-        if not re.match("no\\b|C program:|cudnn-frontend.*second_way\\)", by_hand):
+        new = f"checked: {new} ({about['gpu']}, reports/second_way)"
+        if not re.match(r"no(;|$)|C program|cudnn-frontend.*second_way\)", by_hand):
             new += f"; by hand: {by_hand}"
-        lines = textwrap.fill(
-            f"checked: {new}", 118, subsequent_indent="  ", break_long_words=False
-        )
+        lines = textwrap.fill(new, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)  # fmt: skip
         path.write_text(text.replace(old[0], lines + "\n"), encoding="utf-8")
     UPSTREAM.write_text(page_of(records), encoding="utf-8")
     return 0
@@ -245,31 +245,35 @@ def page_of(records):
 
 
 def findings(page):
-    """[(title, ids, paragraphs)] of docs/upstream.md: `## 1. Title`, then `Files: ID ID`."""
+    """[(title, ids, paragraphs)] of docs/upstream.md: `## 1. Title`, then `ID`: and the text."""
     page = page.partition("\n## Not among")[0]
     for part in re.split(r"(?m)^## \d+\. ", page)[1:]:
-        title, files, text = re.match(r"(.*)\n\nFiles: (.*)\n\n([^\0]*)", part).groups()
+        title, files, text = re.match(r"(.*)\n\n(`[^:]*`): ([^\0]*)", part).groups()
         yield title, re.findall(r"`([^`]+)`", files), text.strip()
 
 
 def shown_table(records):
-    yield "| | file | form | " + " | ".join(about["cudnn"] for about, *_ in records) + " |"
-    yield "|--:|---|---|" + "---|" * len(records)
+    every = [(one, form) for one in records for form in FORMS]
+    yield "| | file |" + "".join(f" {FORMS[form]}, {one[0]['cudnn']} |" for one, form in every)
+    yield "|--:|---|" + "---|" * len(every)
     for number, (_, ids, _) in enumerate(findings(UPSTREAM.read_text(encoding="utf-8")), 1):
-        for name, form in ((name, form) for name in ids for form in FORMS):
-            cells = (together(name, form, [one]).partition(" with ")[0] or "-" for one in records)
-            yield f"| {number} | {name} | {FORMS[form]} | {' | '.join(cells)} |"
+        for name in ids:
+            told = (together(name, form, [one]).partition(" with ")[0] or "-" for one, form in every)  # fmt: skip
+            yield f"| {number} | {name} | {' | '.join(told)} |"
 
 
 def mean_table(records):
     yield f"| kernel, values | cuDNN | {' | '.join(f'{keys:,}' for keys in KEYS)} |"
     yield "|---|---|" + "--:|" * len(KEYS)
     for want in ((kernel, fill) for kernel in ENGINES for fill in FILLS):
+        found = {}  # versions of the same factors have one row
         for about, rows, _ in records:
             own = [row for row in rows if (row.get("over"), row.get("fill")) == want]
             cells = [f"{row.get('python', row.get('c', 0)):.3f}" for row in own]
-            if any(float(cell) for cell in cells):
-                yield f"| {', '.join(want)} | {about['cudnn']} | {' | '.join(cells)} |"
+            found.setdefault(" | ".join(cells), []).append(about["cudnn"])
+        for cells, versions in found.items():
+            if float(cells[:5] or 0):
+                yield f"| {', '.join(want)} | {', '.join(versions)} | {cells} |"
 
 
 def package(target, *outs):
