@@ -306,7 +306,7 @@ __device__ __forceinline__ double lane_error(double nt, double top, bool discret
 {
     if (discrete)
         return 64.0 * nt * (1.0 + 2.0 * top) / 6.0;
-    return sqrt(nt) / 2.0 + 6.0 * fmax(0.0, sqrt(nt) - 2.0) +
+    return sqrt(nt) / 2.0 + 6.0 * fmax(0.0, sqrt(nt) - 2.0 * fabs(1.0 - 2.0 * top)) +
            16.0 * nt * fmax(0.0, 2.0 * top - 1.0);
 }
 

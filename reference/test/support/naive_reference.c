@@ -212,10 +212,11 @@ static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
 /* Of a row sum that one lane adds, in e32. A sink alone adds nothing. */
 static real added_error(const row *x)
 {
-    const real nt = at_least_one(ceill((real)x->n / 64)), top = 1 / x->sum;
+    const real nt = at_least_one(ceill((real)x->n / 64)), top = 1 / x->sum,
+               walk = 6 * sqrtl(nt) - fabsl(12 - 24 * top);
     if (x->r->discrete && x->n > 0)
         return 64 * nt / 6 + 64 * nt * top / 3;
-    return sqrtl(nt) / 2 + (nt > 4 ? 6 * sqrtl(nt) - 12 : 0) +
+    return sqrtl(nt) / 2 + (walk > 0 ? walk : 0) +
            (x->n > 0 && top > 0.5L ? 32 * nt * top - 16 * nt : 0);
 }
 
