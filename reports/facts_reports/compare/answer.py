@@ -127,10 +127,7 @@ _SENTENCES = {
     "workspace larger": ("case needs more workspace", "cases need more workspace"),
     "better": ("case no longer fails", "cases no longer fail"),
     "gained": ("refused case is accepted now", "refused cases are accepted now"),
-    "reason changed": (
-        "case is refused for another reason",
-        "cases are refused for another reason",
-    ),
+    "reason changed": ("refusal has another reason", "refusals have another reason"),
     "new knobs": ("case has new knobs", "cases have new knobs"),
     "not asked": ("case was asked on one side only", "cases were asked on one side only"),
 }
@@ -153,6 +150,8 @@ def sentence(diff, word):
     if word == "time unknown":
         ways = sorted(diff.classes[word].items())
         said += f" ({'; '.join(f'{why}: {len(pairs):,}' for why, pairs in ways)})"
+    if word == "slower" and not diff.times:
+        said += " in one run each (--bench measures them in turns)"
     known = f" ({diff.known(word):,} known)" if diff.known(word) else ""
     return said + known + model.share(diff, word)
 
