@@ -259,10 +259,7 @@ def _check(entries, args):
         if entry in said.asked or entry.name in rows or answers[entry] in observe.WORDS[:2]:
             said(entry, answers[entry] or "no answer", rows.get(entry.name, []))
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
-        _apply(
-            observe.proposals(fresh, " or ".join(Path(record).name for record in records)),
-            args.write,
-        )
+        _apply(observe.proposals(fresh, store), args.write)
         need = sum(answers[e] == "no answer" and e not in said.words for e in entries)
         is_part = args.words or not asking.are_described(asking.devices("known", args.device))
         print(

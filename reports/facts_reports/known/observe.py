@@ -25,7 +25,7 @@ class Seen:
     suspected: bool
     fails: int = 0
     right: int = 0
-    records: set = field(default_factory=set)
+    runs: dict = field(default_factory=lambda: {True: set(), False: set()})  # that fail, or not
 
     @property
     def word(self):
@@ -95,6 +95,7 @@ def observe(entries, store, doubts=None):
             one = found.setdefault((failure.name, one.version, one.device), one)
             one.fails += answer
             one.right += not answer
+            one.runs[answer].add(row["run"])
     return list(found.values())
 
 
@@ -145,11 +146,17 @@ def edited(path, additions):
     return lines
 
 
-def proposals(fresh, record):
+def records(store, runs):
+    """The names of the files that hold these runs."""
+    return " and ".join(sorted({store.runs[run]["file"] for run in runs if run in store.runs}))
+
+
+def proposals(fresh, store):
     """{path: (lines before, lines after)}."""
     wanted = {}
     for one in sorted(fresh, key=lambda s: (s.failure.name, number(s.version))):
-        source = f"{one.device}{'' if one.measured else ' (described)'}, {record}"
+        names = records(store, one.runs[one.word == "seen"])
+        source = f"{one.device}{'' if one.measured else ' (described)'}, {names}"
         groups = wanted.setdefault(one.failure.entry.path, {})
         groups.setdefault((one.failure.line, one.word, source), []).append(one.version)
     out = {}

@@ -69,7 +69,7 @@ def _file(found, store, folder, entries):
         path.write_text("\n".join(body), encoding="utf-8")
         entry = known.read_file(path, known.read_families(Path(folder) / "engines.families"))
         fresh, _ = observe.news(observe.observe([entry], store))
-        changed = observe.proposals(fresh, _records(store))
+        changed = observe.proposals(fresh, store)
         return "\n".join(changed[entry.path][1] if changed else body)
 
 
@@ -150,10 +150,6 @@ def _pairs(line):
             yield key, set(values.split(","))
 
 
-def _records(store):
-    return " ".join(Path(f.name).name for f in store.files)
-
-
 def _failure(store, label, where, tensors, rows):
     runs = {r["run"] for r in rows}
     engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
@@ -167,6 +163,6 @@ def _failure(store, label, where, tensors, rows):
     if engine is not None and not re.search(r"\bengine\b", where):
         yield f"engine: {engine}"
     yield f"sm: {rows[0]['sm'] or 'any'}"
-    yield f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}"
+    yield f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {observe.records(store, runs)}"
     yield f"date: {max(day or '2000-01-01' for day in days)}\nsuites: {' '.join(suites) or 'all'}"
     yield f"note: {', '.join(tensors) or rows[0]['verdict']}; {text.count(len({r['case'] for r in rows}), 'case')}"

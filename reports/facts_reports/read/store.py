@@ -268,5 +268,7 @@ def load(inputs):
     for path in reader.find(inputs):
         store.files.append(reader.read_file(path, store))
         store.end_of_file()
+        for about in store.runs.values():
+            about.setdefault("file", str(path).rpartition("/")[2])
     store.finish()
     return store
