@@ -259,7 +259,7 @@ class Rows:
     """As much of a store as is read here."""
 
     def __init__(self, *rows, do="run"):
-        self.kept, self.runs = rows, {1: {"do": do, "file": "new.jsonl"}, 2: {"file": "x"}}
+        self.kept, self.runs, self.records = rows, {1: {"do": do}}, {1: "new.jsonl", 2: "x"}
 
     def rows(self, *_, **__):
         return [(i, row) for i, row in enumerate(self.kept)]

@@ -148,7 +148,7 @@ def edited(path, additions):
 
 def records(store, runs):
     """The names of the files that hold these runs."""
-    return " and ".join(sorted({store.runs[run]["file"] for run in runs if run in store.runs}))
+    return " and ".join(sorted({store.records[run] for run in runs if run in store.records}))
 
 
 def proposals(fresh, store):

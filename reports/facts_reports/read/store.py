@@ -71,7 +71,7 @@ class Store(reader.Sink):
         self.db = sqlite3.connect("")  # a file of SQLite's own, gone at the end
         self.db.execute("PRAGMA cache_size=-65536")
         self._seen = latest.Seen(self.db, _COLUMNS)
-        self.runs, self.targets, self.starts = {}, {}, {}
+        self.runs, self.targets, self.starts, self.records = {}, {}, {}, {}
         self.target_lines, self.files, self.turns = [], [], []
         self._answers = {}  # to what is asked often: nothing changes after finish()
         self._builds = self._totals = self.findings = None
@@ -268,7 +268,7 @@ def load(inputs):
     for path in reader.find(inputs):
         store.files.append(reader.read_file(path, store))
         store.end_of_file()
-        for about in store.runs.values():
-            about.setdefault("file", str(path).rpartition("/")[2])
+        new = store.runs.keys() - store.records.keys()
+        store.records.update(dict.fromkeys(new, str(path).rpartition("/")[2]))
     store.finish()
     return store
