@@ -80,15 +80,17 @@ static facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
  * some a whole step: the roundings lean to one side by far more than a rounding beside 1. If dO has
  * a mean, small P count as much as large ones, and lean up to 5/2 steps. A forward casts P beside
  * the largest number of its row, before it divides by the sum: only a sink is so much larger, in
- * every head but the first. */
+ * every head but the first. In a backward the sink of every fourth head leaves its keys a share of
+ * 1/(1 + e^n) of the sum, n normal: 1/32 at 3.4 deviations. */
 static bool p_is_lost(const facts_problem *p)
 {
+    const bool sinks = p->ask.sink && !p->off_by_one && p->ask.heads_q > 1;
     if (p->array[FACTS_ARRAY_SCALE_S].count == 0)
         return false;
     if (p->ask.pass == FATTN_FORWARD)
-        return p->ask.sink && !p->off_by_one && p->ask.heads_q > 1;
-    const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 1.0;
-    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
+        return sinks;
+    const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 1.0, share = sinks ? 0x1p-5 : 1.0;
+    return share * facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
            steps * facts_decode(p->ask.dtype, 1);
 }
 
