@@ -137,6 +137,18 @@ static bool is_discrete(const facts_problem *p)
            spread_of_scores(p) < SPREAD;
 }
 
+/* exp(score - Max) has few values in a row, so a lane that adds it key by key rounds alike. Scores
+ * of -300 are all equal after a softcap, and those of +-1000 have two values. Equal weights are 1,
+ * and their sum is exact, if no sink is larger: n of them are then added to it and round alike. */
+bool facts_expect_few_weights(const facts_problem *p)
+{
+    const bool far = p->fill == FACTS_FILL_NEGLSE || p->fill == FACTS_FILL_HUGELOGIT,
+               equal = p->fill == FACTS_FILL_UNIP || repeats(p, FACTS_TENSOR_K, ROWS) ||
+                       facts_oracle_scale(p) == 0.0;
+    return p->fill == FACTS_FILL_SPARSE_INT || (far && p->mod == FACTS_MOD_SOFTCAP) ||
+           (equal && p->ask.sink);
+}
+
 /* If answers have a mean, rows differ by less than a step of an 8-bit type, and are rounded alike.
  */
 static double facts_shared_cast(int32_t dtype)

@@ -416,7 +416,7 @@ static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype,
     facts_oracle_type(&out, out_dtype);
     fref_rounding rounding = fref_rounding_of(in, out);
     rounding.eps_mod = MODIFICATION_ERROR;
-    rounding.discrete = p->fill == FACTS_FILL_SPARSE_INT;
+    rounding.discrete = facts_expect_few_weights(p);
     if (constants)
         facts_constants_apply(&rounding, constants);
     return rounding;
