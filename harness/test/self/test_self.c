@@ -221,8 +221,9 @@ Test(clean, right_kernels_are_never_called_wrong)
     /* One lane adds the keys of a row in which a sink or a key weighs most (TL); 1.111 becomes 1 in
      * e5m2 in all rows that one key dominates (T3); a sink leaves P less than a step (TG). */
     static const uint64_t rare[][2] = { { 77108, 1526 }, { 77109, 761 }, { 77111, 430 },
-                                        { 79158, 191 },  { 80017, 840 }, { 80032, 697 } };
-    for (size_t i = 0; i < 6; i++) {
+                                        { 79158, 191 },  { 80017, 840 }, { 80032, 697 },
+                                        { 83012, 392 } };
+    for (size_t i = 0; i < 7; i++) {
         cr_assert_eq(facts_clean_run(&c, rare[i][0], rare[i][1], 1, &error), 0);
         cr_expect(c.answers > 0 && c.false_alarms == 0, "%s", c.alarms);
     }
