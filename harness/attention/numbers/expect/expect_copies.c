@@ -76,6 +76,13 @@ static facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
                          .by_row = least > 0.0 ? rounding + drift : 0.0 };
 }
 
+/* `scale` over the keys that a row sees, in the smallest steps of an 8-bit type: an average P of a
+ * backward with scale_s. */
+static double average_steps(const facts_problem *p, facts_array_id scale)
+{
+    return facts_array_scalar(p, scale) / facts_keys_of_row(p) / facts_decode(p->ask.dtype, 1);
+}
+
 /* An average P of a backward in 8 bits is below the type's smallest step. Then many P become 0 and
  * some a whole step: the roundings lean to one side by far more than a rounding beside 1. If dO has
  * a mean, small P count as much as large ones, and lean up to 5/2 steps. A forward casts P beside
@@ -90,8 +97,7 @@ static bool p_is_lost(const facts_problem *p)
     if (p->ask.pass == FATTN_FORWARD)
         return sinks;
     const double steps = p->fill == FACTS_FILL_OFFSET_V ? 2.5 : 1.0, share = sinks ? 0x1p-5 : 1.0;
-    return share * facts_array_scalar(p, FACTS_ARRAY_SCALE_S) / facts_keys_of_row(p) <
-           steps * facts_decode(p->ask.dtype, 1);
+    return share * average_steps(p, FACTS_ARRAY_SCALE_S) < steps;
 }
 
 /* dS of a backward in 8 bits is a third of P times scale_dp: `t` of the type's smallest steps. It
@@ -102,8 +108,7 @@ static double coarse_ds(const facts_problem *p)
 {
     if (p->ask.pass == FATTN_FORWARD || p->array[FACTS_ARRAY_SCALE_DP].count == 0)
         return 0.0;
-    const double t = facts_array_scalar(p, FACTS_ARRAY_SCALE_DP) / 3.0 / facts_keys_of_row(p) /
-                     facts_decode(p->ask.dtype, 1);
+    const double t = average_steps(p, FACTS_ARRAY_SCALE_DP) / 3.0;
     return 1.0 / (80.0 * t * t);
 }
 

@@ -62,10 +62,10 @@ int facts_big_backward(const facts_problem *problem, const fref_problem *asked,
                        const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
                        const fref_backward_out *out);
 
-/* Finds tensors that are copies of themselves along an axis, so that rounding errors are not
- * independent (docs/numerics.md, section 3). */
 /* Has a row few values of P? (fref_rounding.discrete) */
 bool facts_expect_few_weights(const facts_problem *problem);
+/* Finds tensors that are copies of themselves along an axis, so that rounding errors are not
+ * independent (docs/numerics.md, section 3). */
 /* Are the rounding errors of this problem independent, as T2, T3 and TG need? Not for a discrete
  * fill, and not for nearly equal scores, because equal scores share one error. Not if a stride of 0
  * makes rows, heads or batch entries equal. */
