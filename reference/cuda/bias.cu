@@ -51,10 +51,9 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
     if (!c.rounding.bias_parts_cast)
         return casts;
     int exponent;
-    const bool scaled =
-        casts.sizes == 0.0 && p.scale != 0.0 && fabs(frexp(p.scale, &exponent)) != 0.5;
-    if (scaled)
-        casts.squares = casts.sizes = 1.0;
+    const bool scaled = p.scale != 0.0 && fabs(frexp(p.scale, &exponent)) != 0.5;
+    casts.squares += scaled;
+    casts.sizes += scaled;
     if (casts.sizes > 0.0)
         casts.unit_roundoff = c.bias_to.unit_roundoff;
     casts.tiny = c.bias_to.tiny / stored_part(c);

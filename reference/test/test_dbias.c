@@ -23,6 +23,10 @@ typedef struct element_of {
  * A power of two allows one cast, any other scale two. */
 #define SCALED(scale)                                                                              \
     "rounded with the scale", 1, 1, 1, FREF_BF16, scale, { { -0.0115233702 } }, -0.0115966796875
+/* An H200's with attn_scale 1/sqrt(32): each part is rounded twice, and then the sum. */
+#define SCALED_PARTS                                                                               \
+    "parts rounded with the scale", 2, 1, 1, FREF_BF16, 0.17677669529663687,                       \
+        { { 0.06200635 }, { -0.13358304 } }, -0.0703125
 /* An H200's with attn_scale 1/8: 107 units of 2^-21, which are f16's smallest over attn_scale. Below
  * the least normal number a power of two rounds twice as well. */
 #define SUBNORMAL(entries, sum)                                                                    \
@@ -33,6 +37,7 @@ static const element_of elements[] = { { AFTER_EACH, true, true },
                                        { AFTER_EACH, false, false },
                                        { SCALED(0.08838834764831845), true, true },
                                        { SCALED(0.125), true, false },
+                                       { SCALED_PARTS, true, true },
                                        { SUBNORMAL(1, 2), true, true },
                                        { SUBNORMAL(1, 2), false, false },
                                        { SUBNORMAL(2, 1), true, true },

@@ -109,7 +109,7 @@ typedef struct fref_rounding {
                            group */
     bool
         bias_parts_cast; /* backward: the terms of dbias are cast to its type before the sum, and again after each dimension (b, h,
-                          * rows). If nothing is summed, scale times the term is cast */
+                          * rows). With a scale that is no power of two they are cast once more: scale times the term is cast first */
     unsigned
         coherent; /* backward: bits of fref_gradient. The rounding errors of these sums may have one sign, so amax_* is bounded
                    * by the bound alone */

@@ -12,9 +12,9 @@
  * parts. Its square is at most that number times the sum of their squares (Cauchy-Schwarz), and its size at most the sum of
  * their sizes. cuDNN's engines cast in this way: their sums are, to the bit, the sums of rounded parts and rounded partial sums.
  *
- * They cast and sum attn_scale dX, and divide before the last cast. With an attn_scale below 1, u |dX| is therefore u max(|dX|,
- * tiny / attn_scale) in every term, with tiny the smallest normal number of the type. Where nothing is reduced and attn_scale is
- * a power of two, there is one cast. With any other scale there are two: one more term, whose F and m are 1. */
+ * What they cast first is attn_scale dX; they divide that, cast again, and sum. With an attn_scale below 1, u |dX| is therefore
+ * u max(|dX|, tiny / attn_scale) in every term, with tiny the smallest normal number of the type. A power of two casts the
+ * quotient to itself. With any other scale F and m are 1 more. */
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
@@ -138,10 +138,9 @@ static void set_casts(scratch *t, const fref__backward *x)
     if (!x->rounding->bias_parts_cast)
         return;
     int exponent;
-    const bool scaled =
-        t->sizes == 0.0 && p->scale != 0.0 && fabs(frexp(p->scale, &exponent)) != 0.5;
-    if (scaled)
-        t->squares = t->sizes = 1.0;
+    const bool scaled = p->scale != 0.0 && fabs(frexp(p->scale, &exponent)) != 0.5;
+    t->squares += scaled;
+    t->sizes += scaled;
     if (t->sizes > 0.0)
         t->part = fref__precision_of(x->rounding->bias);
     t->part.tiny /= stored_part(x);

@@ -489,11 +489,8 @@ static void add_bias(const head_entries *e, naive_answers *out)
     const int64_t *dim = out->dbias_dim;
     real squares, casts = casts_before_last(p, dim, &squares);
     int exponent;
-    const bool scaled =
-        casts == 0 && p->scale != 0 &&
-        fabs(frexp(p->scale, &exponent)) != 0.5; /* attn_scale dX is what is cast first */
-    if (scaled)
-        casts = squares = 1;
+    if (p->scale != 0 && fabs(frexp(p->scale, &exponent)) != 0.5)
+        casts += 1, squares += 1; /* attn_scale dX is what is cast first */
     const bool cast_first = first->r->bias_parts_cast && casts > 0;
     const real by = p->scale != 0 && fabs(p->scale) < 1 ? (real)fabs(p->scale) : 1;
     for (int64_t i = 0; i < p->rows; i++)
