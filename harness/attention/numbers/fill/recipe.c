@@ -227,7 +227,7 @@ static bool make_needles(facts_recipe *r, const facts_problem *problem)
 static bool make_live(facts_recipe *r, const facts_problem *problem)
 {
     bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO;
-    bool shared = r->stride[0] == 0 || (r->runs > 1 && problem->table == FACTS_TABLE_SHARED);
+    bool shared = r->stride[0] == 0 || (!query && r->place && problem->table == FACTS_TABLE_SHARED);
     int32_t *live = calloc((size_t)r->dim[0] + 1, sizeof *live);
     r->live = live;
     for (int64_t b = 0; live && b < r->dim[0]; b++) {
