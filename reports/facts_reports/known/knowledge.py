@@ -31,12 +31,12 @@ _SERIOUS = frozenset(("crash", "exit_crash", "hang", "exec_fail", "overrun"))
 _OPEN = ("build", "grade", "verdict", "class", "device")
 _RESULT = ("backend", "grade")  # keys of a condition that are not the problem's
 DATA_WORDS = (  # (key and operator, its values in a condition, the data in words); "": they add nothing
-    ("fill=", "neglse|offset_k", "very negative scores"),
+    ("fill=", "neglse|offset_k|needle", "very negative scores"),
     ("fill!=", "stair_up", "scores that do not rise with the key"),
     ("fill=", "offset_v", "values with a mean"),
     ("bias_fill=", "minus_inf", "a bias of -inf everywhere"),
     ("bias_fill=", "rows_masked", "a bias that masks whole rows"),
-    ("bias_fill=", "rows_low", "a bias that makes whole rows very low"),
+    ("bias_fill=", "rows_low|finite_min", "a bias that makes whole rows very low"),
     ("bias_fill[~=]", "window:.*", "a bias that masks all but a window"),
     ("mod~", "(window|document).*", "a modification that masks keys"),
     ("poison=", "nan|inf", "NaN or Inf in unused memory of the inputs"),
