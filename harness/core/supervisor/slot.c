@@ -576,6 +576,11 @@ static void blame_ourselves(facts_evidence *out, const facts_slot *slot, const f
     else if (late)
         out->class_word = "internal", out->text = late,
         out->remedy = "use --timeout SECONDS; --resume asks it again";
+    else if (death->abandoned && slot->run->targets[slot->target].hung)
+        out->class_word = "environment",
+        out->text =
+            "the worker did not answer, and could not be killed, after a hang of another case",
+        out->remedy = "restart the machine; --resume asks it again";
     else
         return;
     out->verdict = "inconclusive";
@@ -598,6 +603,7 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
                                 .death = death };
     memcpy(evidence.stage, slot->stage, sizeof evidence.stage);
     blame_ourselves(&evidence, slot, death);
+    run->targets[slot->target].hung |= strcmp(evidence.verdict, "hang") == 0;
     if (slot->nonsense)
         evidence.text = "its reply was no row; it was killed";
     facts_text_clear(&run->evidence);

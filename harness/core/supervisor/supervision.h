@@ -58,7 +58,7 @@ typedef struct facts_target_state {
                        alone, at the end */
     facts_queue queues[FACTS_QUEUES];
     int live, starting, start_failures, starts_without_room;
-    bool failed, ready; /* ready: some worker has been */
+    bool failed, ready, hung; /* ready: some worker has been; hung: some case has */
     char device[112], cudnn[24];
     facts_links links;    /* made with the first worker */
     char version[24];     /* of cuDNN, as the first worker reported it */

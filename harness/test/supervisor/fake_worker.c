@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +60,19 @@ static void hang(void)
     signal(SIGTERM, SIG_IGN);
     for (;;)
         pause();
+}
+
+/* Hangs as where a driver is stuck: nobody learns of its end while a tracer does not look. */
+static void be_undead(void)
+{
+    pid_t tracer = fork(), me = getppid();
+    if (tracer == 0) {
+        setsid(), close_range(0, ~0U, 0);
+        nap(ptrace(PTRACE_SEIZE, me, NULL, NULL) ? 0 : 60);
+        _exit(0);
+    }
+    prctl(PR_SET_PTRACER, tracer);
+    hang();
 }
 
 static void die_by(int number)
@@ -258,6 +272,8 @@ static void misbehave(const char *name, int64_t id, int served)
         exit(7);
     if (has_rule("hang", name))
         hang();
+    if (has_rule("undead", name))
+        be_undead();
     if (has_rule("nonsense", name)) {
         say("{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n", (long long)id);
     }

@@ -57,6 +57,15 @@ Test(worker_ends, a_hang_is_killed_and_a_bad_end_after_the_last_row_is_a_finding
     CHECK_RUNS(runs);
 }
 
+/* A driver that is stuck after a hang stops everybody: what cannot be killed then is no hang of its own. */
+Test(worker_ends, a_worker_that_cannot_be_killed_after_a_hang_is_no_second_hang)
+{
+    setenv("FACTS_FAULT", "hang@d=16;undead@d=40", 1);
+    cr_expect_eq(facts(DECIDE_FEW "-j 1 --timeout 3 -o r"), 1);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_HANG], 1);
+    cr_expect(lines_with("r", "after a hang of another case") == 1);
+}
+
 /* Lack of memory, a channel that breaks, and a worker that cannot start again, where the driver may
  * be what fails. */
 Test(worker_ends, a_worker_that_lacks_something_says_nothing_of_the_engine_and_is_asked_again)
