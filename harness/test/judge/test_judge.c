@@ -89,7 +89,7 @@ static void leave(scene *x)
     free(x);
 }
 
-Test(judge, a_right_answer_passes_under_both_poisons)
+Test(judge, a_right_answer_passes_under_both_poisons_and_swapped_rows_do_not)
 {
     for (facts_pattern p = FACTS_PATTERN_A; p <= FACTS_PATTERN_B; p++) {
         scene *x = scene_of(p);
@@ -100,6 +100,9 @@ Test(judge, a_right_answer_passes_under_both_poisons)
         cr_expect_eq(j.checked, N - 2 * H * D);
         cr_expect_eq(j.padded_poison, 2 * H * D);
         cr_expect_eq(j.gate, FACTS_GATE_T1);
+        for (int64_t d = 0; d < 2 * D; d++)
+            put(x, 0, 0, 3 + d / D, d % D, x->want[logical(0, 0, 4 - d / D, d % D)]);
+        cr_expect_eq(verdict(x), FACTS_VERDICT_WRONG, "two rows are swapped");
         leave(x);
     }
 }

@@ -97,6 +97,9 @@ static attempt call_of(right kind)
 #define SETF(field, value) *(float *)(uintptr_t)a->x.t.field = (value)
 #define SET8(field, at, value) ((uint8_t *)(uintptr_t)a->x.t.field)[at] = (value)
 
+#define ROOM " on that is room for "
+#define MOST " (a prefix sum may exceed the one before by at most the sequence length)"
+
 /* X(name, the right call, what is done to it, what is said) */
 #define BAD_LIST(X)                                                                                \
     X(negative, PADDED, SET32(seq_len_q, 1, -1),                                                   \
@@ -112,12 +115,9 @@ static attempt call_of(right kind)
     X(sum_begin, SUMMED, SET32(seq_len_q, 0, 4),                                                   \
       "seq_len_q[0]: 4 is not allowed; want 0, the first prefix sum")                              \
     X(sum_falls, SUMMED, SET32(seq_len_kv, 2, 100),                                                \
-      "seq_len_kv[2]: 100 is not allowed; want 200 to 470 (a prefix sum may exceed the one "       \
-      "before by at most the sequence "                                                            \
-      "length)")                                                                                   \
+      "seq_len_kv[2]: 100 is not allowed; want 200 to 470" MOST)                                   \
     X(sum_jumps, SUMMED, SET32(seq_len_q, 3, 500),                                                 \
-      "seq_len_q[3]: 500 is not allowed; want 183 to 333 (a prefix sum may exceed the one before " \
-      "by at most the sequence length)")                                                           \
+      "seq_len_q[3]: 500 is not allowed; want 183 to 333" MOST)                                    \
     X(offset_negative, PACKED, SET32(q_offsets, 0, -8),                                            \
       "q_offsets[0]: -8 is not allowed; want 0 or more")                                           \
     X(offset_falls, PACKED, SET32(k_offsets, 2, 10),                                               \
@@ -125,14 +125,12 @@ static attempt call_of(right kind)
     X(offset_room, PACKED, SET32(v_offsets, 1, 96),                                                \
       "v_offsets[1]: 96 is not allowed; entry 0 has 200 tokens, and from 0 on that is room for 1") \
     X(offset_stats, PACKED, SET32(stats_offsets, 1, 596),                                          \
-      "stats_offsets[1]: 596 is not allowed; entry 0 has 150 tokens, and from 0 on that is room "  \
-      "for 149")                                                                                   \
+      "stats_offsets[1]: 596 is not allowed; entry 0 has 150 tokens, and from 0" ROOM "149")       \
     X(offset_end, PACKED, a->elements[8] = 50000,                                                  \
       "dv_offsets[2]: 29280 is not allowed; entry 2 would end at element 55200, the buffer has "   \
       "50000")                                                                                     \
     X(offset_tokens, PACKED_BY_TOKENS, SET64(o_offsets, 3, 200),                                   \
-      "o_offsets[3]: 200 is not allowed; entry 2 has 77 tokens, and from 187 on that is room for " \
-      "13")                                                                                        \
+      "o_offsets[3]: 200 is not allowed; entry 2 has 77 tokens, and from 187" ROOM "13")           \
     X(offset_huge, PACKED_BY_TOKENS,                                                               \
       (SET64(do_offsets, 2, INT64_MAX / 2), SET64(do_offsets, 3, INT64_MAX)),                      \
       "do_offsets[2]: 4611686018427387903 is not allowed; entry 2 would lie past any memory")      \
