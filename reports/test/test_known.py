@@ -483,7 +483,7 @@ class TheProjectsOwn(unittest.TestCase):
         """Of the kept runs and of the newest searches; in the night the second of every record."""
         lines = expectations.lines_of(self.entries, before_guards=True)
         known_of = knowledge.Knowledge(knowledge.lines(self.entries))
-        names = "h?00-known* h100-fuzz3* h100-nightly-9.14.0* h100-peers-9.14.0*"
+        names = "h?00-known* h100-fuzz3* h100-nightly-9.14.0* h100-peers-9.14.0* h200-regress*"
         catalogue = HOME / "reports/catalogue"
         records = {path for name in names.split() for path in catalogue.glob(f"{name}.xz")}
         self.assertGreater(len(records), 9)
